@@ -32,6 +32,8 @@ lint: setup      ## Formatting and lints, warnings denied
 	$(CARGO) clippy --quiet -p flambeau-python -- -D warnings
 	$(CARGO) clippy --quiet -p flambeau-capi --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --no-default-features -- -D warnings
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --offline check bans licenses sources; \
+	else echo "cargo deny: skipped, it is not installed (tests/tidy/dependencies.rs reads deny.toml in its place)"; fi
 
 unit: setup      ## Unit, FileCheck, engine and tidy tests
 	$(CARGO) test --quiet --lib

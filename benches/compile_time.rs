@@ -37,6 +37,7 @@ const WORKLOADS: &[Workload] = &[
     },
     Workload { name: "alias_appends", size: 5_000, words: "opt FILE --passes default", text: appends },
     Workload { name: "alias_views", size: 5_000, words: "opt FILE --passes default", text: views },
+    Workload { name: "list_appends", size: 20_000, words: "run FILE --entry f", text: grown_list },
     Workload { name: "rules_check", size: 10_000, words: "rules check FILE --samples 1", text: rules },
 ];
 
@@ -108,6 +109,13 @@ fn appends(n: usize) -> String {
         );
     });
     format!("graph(%x : Tensor):\n  %l : Tensor[] = prim::ListConstruct(%x)\n{ops}  return (%l)\n")
+}
+
+/// A list of tensors that a loop fills.
+fn grown_list(n: usize) -> String {
+    format!(
+        "def f() -> int:\n    l = [torch.zeros([1])]\n    for i in range({n}):\n        l.append(torch.ones([1]))\n    return len(l)\n"
+    )
 }
 
 /// Views of one tensor that are written to.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Replays recorded answers of real PyTorch, where they are at hand: FOLDER/conformance/*.jsonl. Each file must pass
-# at least as many cases as tests/conformance.txt says, which only ever grows; a line that names a pipeline runs the
-# programs with it on (`-` for none), and options of `check` may follow.
+# Replays recorded answers of real PyTorch, where they are at hand: FOLDER/conformance/*.jsonl, and folders of a case each
+# (`faults/min*`). Each line of tests/conformance.txt says how many cases must pass at least, which only ever grows; one that
+# names a pipeline runs the programs with it on (`-` for none), and options of `check` may follow.
 set -euo pipefail
 
 data=${1:?usage: conformance.sh FOLDER}/conformance
@@ -15,8 +15,13 @@ while read -r name least passes options; do
     case "$name" in '' | '#'*) continue ;; esac
     [ "$passes" = - ] && passes=
     log=$(mktemp)
+    case "$name" in
+    # shellcheck disable=SC2206  # the name is a pattern of folders
+    *'*'*) files=("$data"/$name) ;;
+    *) files=("$data/$name.jsonl") ;;
+    esac
     # shellcheck disable=SC2086  # options are words of their own
-    "$flambeau" check "$data/$name.jsonl" ${passes:+--passes "$passes" --verify-each} $options >"$log" 2>&1 || true
+    "$flambeau" check "${files[@]}" ${passes:+--passes "$passes" --verify-each} $options >"$log" 2>&1 || true
     passed=$(tail -n 1 "$log" | sed -nE 's/^([0-9]+) passed, .*/\1/p')
     echo "conformance: $name${passes:+ with $passes}${options:+ $options}: $(tail -n 1 "$log")"
     if [ "${passed:-0}" -lt "$least" ]; then

@@ -6,11 +6,11 @@
 use super::tile::{Input, run_in_place, run_walk};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Static, Sv};
+use crate::dialects::shapes::layouts::{ordered_walk, replaces_tensor};
 use crate::dialects::{Op, OpDef, Order, OutRule, Promote};
 use crate::ir::{Argument, TypeKind};
 use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::Walk;
-use crate::tensor::view::dense_like;
 use crate::tensor::{DType, Layout, Rank, Tensor, check_promotions, promote_types};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -43,20 +43,6 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
     let result =
         results.into_iter().next().ok_or_else(|| Diagnostic::internal("a program without result"))?;
     call.target.finish(op, result)
-}
-
-/// The walk over operands that gives a result of the given order; `number` says that a number stands in the place of a
-/// tensor.
-pub fn ordered_walk(operands: &[Layout], number: bool, order: Order) -> Result<Walk> {
-    match order {
-        Order::Operands => Walk::beside_number(operands, number),
-        Order::EveryStride => Walk::beside_number(operands, true),
-        Order::RowMajor => Walk::with_result(operands, Layout::contiguous),
-        Order::First => Walk::with_result(operands, |sizes| match operands.first() {
-            Some(first) if first.sizes.as_slice() == sizes => Ok(dense_like(first)),
-            _ => Layout::contiguous(sizes),
-        }),
-    }
 }
 
 /// Writes a result where the form of the op demands: into the first argument (in place), into the `out`
@@ -190,14 +176,6 @@ impl<'a> Call<'a> {
         }
         Ok(call)
     }
-}
-
-/// Whether an argument is a number where other forms of the op take a tensor (`other`, or `self` beside an `other`):
-/// PyTorch wraps it as a tensor of rank 0, which the strides of the result show.
-pub fn replaces_tensor(arguments: &[Argument], argument: &Argument) -> bool {
-    matches!(role(argument), Role::Number)
-        && (argument.name == "other"
-            || argument.name == "self" && arguments.iter().any(|a| a.name == "other"))
 }
 
 impl Call<'_> {

@@ -6,7 +6,7 @@ use super::nest::{Nest, Stride, Target};
 use super::row_plan::{self, RowDomain};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
-use crate::eval::ordered_walk;
+use crate::dialects::shapes::layouts::ordered_walk;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{
     DType, Dims, Layout, broadcast_sizes, channels_last_strides, contiguous_strides, wrap_dim,

@@ -5,7 +5,8 @@
 //! Elements do not change, only where they lie. Which ops look at strides is said by rows. The pass leaves a graph alone
 //! where something is written that may lie in another order, or where the strides to be restored are not known.
 
-use super::Context;
+use super::layer_parts::known_strides;
+use super::{Context, constants};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::fusion::layer;
@@ -46,6 +47,22 @@ fn format_of(graph: &Graph, op: OpId) -> Option<usize> {
     }
 }
 
+/// Values that this pass has let lie as their kernels make them: results of layers whose strides it has forgotten, and what
+/// is made of these. Layers are made where strides are known only, and what sees them was given others.
+pub(super) fn free_values(graph: &Graph) -> HashSet<ValueId> {
+    let mut free = HashSet::new();
+    for op in graph.all_ops() {
+        let format = format_of(graph, op).and_then(|operand| graph.operand(op, operand));
+        let is_layer = format.and_then(|v| constants::int_of(graph, v)) == Some(layer::CHANNELS_LAST)
+            && graph.result(op, 0).is_some_and(|result| known_strides(graph, result).is_none());
+        let follows = graph.operands(op).iter().any(|value| free.contains(value));
+        if is_layer || (follows && graph.kind(op) != *layer::RESTORE) {
+            free.extend(graph.results(op));
+        }
+    }
+    free
+}
+
 /// Values whose elements may lie in another order than the program says, and uses that must not see it.
 struct Free {
     values: HashSet<ValueId>,
@@ -81,7 +98,7 @@ impl Free {
     fn can_be_restored(&self, graph: &Graph, context: &Context<'_>, db: &AliasDb) -> bool {
         let seen: Vec<ValueId> =
             self.borders.iter().filter_map(|used| graph.operand(used.op, used.index)).collect();
-        if let Some(open) = seen.iter().find(|value| strides(graph, **value).is_none()) {
+        if let Some(open) = seen.iter().find(|value| known_strides(graph, **value).is_none()) {
             context.debug(|| format!("stops: the strides of %{} are not known", graph.display_name(*open)));
             return false;
         }
@@ -123,7 +140,7 @@ impl Free {
                 graph.set_operand(used.op, used.index, *restored);
                 continue;
             }
-            let Some(strides) = strides(graph, value) else { continue };
+            let Some(strides) = known_strides(graph, value) else { continue };
             let ty = graph.ty(value).clone();
             let list = constant(graph, used.op, Type::list(Type::int()), Attr::Ints(strides.into()));
             let op = graph.create(Symbol::new(layer::RESTORE), &[value, list], &[ty]);
@@ -184,12 +201,6 @@ fn is_list(graph: &Graph, op: OpId) -> bool {
 fn is_free_type(graph: &Graph, value: ValueId) -> bool {
     let ty = graph.ty(value);
     ty.is_tensor() || ty.element().is_some_and(Type::is_tensor)
-}
-
-/// The strides that the program says a value has.
-fn strides(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
-    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return None };
-    ty.strides.as_deref()?.iter().copied().collect()
 }
 
 fn forget_strides(graph: &mut Graph, value: ValueId) {

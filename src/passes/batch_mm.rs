@@ -11,6 +11,7 @@ use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
+use crate::rewrite::syntax::Contract;
 use hashbrown::{HashMap, HashSet};
 
 /// Smaller sums stay.
@@ -34,7 +35,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     changed |= dce::run(graph, context)?;
     context.changed();
     // Transposes that were taken into products may now stand in pairs.
-    Ok(super::peephole::run(graph, context)? || changed)
+    Ok(super::peephole::with_contract(graph, context, Contract::Exact)? || changed)
 }
 
 /// All blocks, outer ones first.

@@ -6,8 +6,11 @@
 //! What may be a part of a layer is said by rows ([`LayerPart`]). Types must say float32 on the CPU and all sizes; nothing
 //! may write to what a layer reads or gives; what goes in between has one user. Batch norm stays a factor and a sum
 //! behind the contraction, in PyTorch's order: weights are not changed.
+//!
+//! A layer's result lies as the program says: types must tell its strides, and they must be those of rows or, of images,
+//! those of channels that lie innermost.
 
-use super::layer_parts::{Call, Maker, float_sizes, is_constant_tensor, is_none, rank};
+use super::layer_parts::{Call, Maker, float_sizes, is_constant_tensor, is_none, known_strides, rank};
 use super::{Context, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
@@ -15,6 +18,7 @@ use crate::dialects::fusion::layer;
 use crate::dialects::{LayerPart, layer_part};
 use crate::ir::{Attr, Graph, OpId, Type, ValueId};
 use crate::kernels::float::Activation;
+use crate::tensor::{channels_last_strides, contiguous_strides};
 use crate::value::Value;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -40,6 +44,8 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 /// A contraction or a batch norm, what stands before it and what follows it.
 struct Layer {
     kind: Kind,
+    /// How its result lies.
+    format: i64,
     before: Before,
     bias: Option<ValueId>,
     norm: Option<Norm>,
@@ -56,6 +62,24 @@ enum Kind {
     Convolution(Window),
     Linear(ValueId),
     Norm,
+}
+
+impl Kind {
+    /// Whether results are images, whose channels may lie innermost.
+    fn makes_images(&self) -> bool {
+        !matches!(self, Kind::Linear(_))
+    }
+}
+
+/// How a value lies, where a layer can give it so.
+fn format(graph: &Graph, value: ValueId, images: bool) -> Option<i64> {
+    let sizes = float_sizes(graph, value)?;
+    let strides = known_strides(graph, value)?;
+    if *contiguous_strides(&sizes) == *strides {
+        return Some(layer::ROW_MAJOR);
+    }
+    let innermost = images && sizes.len() == 4 && !sizes.contains(&0);
+    (innermost && *channels_last_strides(&sizes) == *strides).then_some(layer::CHANNELS_LAST)
 }
 
 /// How the window of a convolution moves, and its weights.
@@ -106,8 +130,10 @@ impl Layer {
         if !bias.iter().all(is_vector) || db.op_has_writers(graph, op) {
             return None;
         }
+        let format = format(graph, graph.result(op, 0)?, kind.makes_images())?;
         let mut layer = Layer {
             kind,
+            format,
             before: Before::nothing(input),
             bias,
             norm,
@@ -137,6 +163,8 @@ impl Layer {
         let same_sizes =
             graph.result(user, 0).is_some_and(|v| float_sizes(graph, v) == float_sizes(graph, result));
         let untouched = self.activation == Activation::None;
+        let format = graph.result(user, 0).and_then(|v| format(graph, v, self.kind.makes_images()));
+        let Some(format) = format else { return false };
         let taken = same_sizes
             && match call.part {
                 LayerPart::Norm if untouched && self.residual.is_none() => {
@@ -149,6 +177,7 @@ impl Layer {
                 _ => false,
             };
         if taken {
+            self.format = format;
             self.last = user;
             self.tail.push(user);
         }
@@ -220,7 +249,7 @@ impl Layer {
                     packed = maker.emit(layer::PACK_PROLOGUE, &operands, class);
                 }
                 let gate = self.before.gate.unwrap_or(none);
-                let format = maker.constant(Type::int(), Attr::Int(layer::ROW_MAJOR));
+                let format = maker.constant(Type::int(), Attr::Int(self.format));
                 maker.emit(layer::CONV, &[images, packed, residual, gate, format], ty)
             }
             Kind::Linear(weight) => {
@@ -230,7 +259,7 @@ impl Layer {
             }
             Kind::Norm => {
                 let packed = maker.emit(layer::PACK_NORM, &rest, class);
-                let format = maker.constant(Type::int(), Attr::Int(layer::ROW_MAJOR));
+                let format = maker.constant(Type::int(), Attr::Int(self.format));
                 maker.emit(layer::NORM, &[images, packed, residual, format], ty)
             }
         };

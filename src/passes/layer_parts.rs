@@ -93,3 +93,9 @@ pub(super) fn float_sizes(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
     let sizes = ty.sizes.as_deref().filter(|_| plain)?;
     sizes.iter().map(|dim| Dim::known(*dim)).collect()
 }
+
+/// The strides of a tensor, where its type says all of them.
+pub(super) fn known_strides(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
+    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return None };
+    ty.strides.as_deref()?.iter().copied().collect()
+}

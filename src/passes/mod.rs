@@ -189,9 +189,9 @@ pub static NAMED: &[(&str, &str)] = &[
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,loop-unrolling,constant-propagation-immutable-types,propagate-shapes,lower-simple-tuples,remove-mutation{exact history},cse,dce-graph"),
     ("record-finish", "batch-mm,canonicalize-ops,dce-graph,fuse"),
-    ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole,lower-simple-tuples"),
-    ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole,constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph)"),
-    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole,constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
+    ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples"),
+    ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph)"),
+    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
     ("default", "optimize,inline-meanings{derivatives=false},dce-graph,fuse"),
 ];
 

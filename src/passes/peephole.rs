@@ -7,8 +7,8 @@ use crate::ir::{BlockId, Graph, NoClasses, OpId, TypeKind, unify::unify};
 use crate::rewrite;
 use crate::rewrite::syntax::Contract;
 
-/// PyTorch's pass takes its rules whatever they promise; whoever names it asks for that. No pipeline that runs by
-/// default has it.
+/// PyTorch's pass takes its rules whatever they promise; whoever names it alone asks for that. Pipelines that run by default
+/// say `exact`, which a test holds them to.
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::choice(
     "contract",
     &["fast-math", "nan-relaxed", "exact"],
@@ -19,9 +19,12 @@ pub(super) const OPTIONS: &[PassOption] = &[PassOption::choice(
 const MAX_ROUNDS: usize = 4;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    with_contract(graph, context, simplify::contract(context).unwrap_or(Contract::FastMath))
+}
+
+/// The same for another pass, which says what rules must promise.
+pub(super) fn with_contract(graph: &mut Graph, context: &Context<'_>, contract: Contract) -> Result<bool> {
     let rules = rewrite::peephole(context.registry)?;
-    // A pass that runs this one hands on its own options.
-    let contract = simplify::contract(context).unwrap_or(Contract::FastMath);
     let manner = simplify::Manner { one_by_one: true, contract };
     let (mut changed, mut dead) = (false, false);
     for _ in 0..MAX_ROUNDS {

@@ -5,13 +5,14 @@
 //! Only images whose strides the program cannot see (`assign-layouts` has forgotten them) are treated so, and only where a
 //! layer makes some of them. What may be joined is said by rows ([`LayerPart::Join`]).
 
+use super::assign_layouts::free_values;
 use super::layer_parts::{Call, Maker, float_sizes};
 use super::{Context, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::LayerPart;
 use crate::dialects::fusion::layer;
-use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
 use hashbrown::HashMap;
 
 /// Images of a join; one of more is left alone.
@@ -56,8 +57,11 @@ struct Part {
 fn joins(graph: &Graph, context: &Context<'_>, db: &AliasDb) -> Vec<Join> {
     let mut joins: Vec<Join> = Vec::new();
     let mut known: HashMap<ValueId, usize> = HashMap::new();
+    let free = free_values(graph);
     for op in graph.all_ops() {
-        let (Some(images), Some(block)) = (joined(graph, context, db, op), graph.parent(op)) else {
+        let is_free = graph.result(op, 0).is_some_and(|result| free.contains(&result));
+        let images = if is_free { joined(graph, context, db, op) } else { None };
+        let (Some(images), Some(block)) = (images, graph.parent(op)) else {
             continue;
         };
         let mut parts: Vec<Part> = Vec::new();
@@ -78,17 +82,16 @@ fn joins(graph: &Graph, context: &Context<'_>, db: &AliasDb) -> Vec<Join> {
     joins
 }
 
-/// The images that an op joins along their channels, if nothing sees how they lie.
+/// The images that an op joins along their channels, if nothing writes to them.
 fn joined(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> Option<Vec<ValueId>> {
     let call = Call::of(graph, context, op).filter(|call| matches!(call.part, LayerPart::Join))?;
     let dim = constants::int_of(graph, call.get("dim")?)?;
     let list = graph.def_op(call.get("tensors")?).filter(|op| graph.kind(*op) == "prim::ListConstruct")?;
     let result = graph.result(op, 0)?;
-    let TypeKind::Tensor(ty) = graph.ty(result).kind() else { return None };
-    let hidden = ty.strides.is_none() && !db.op_has_writers(graph, op) && !db.op_has_writers(graph, list);
+    let calm = !db.op_has_writers(graph, op) && !db.op_has_writers(graph, list);
     let is_image = |value: &ValueId| float_sizes(graph, *value).is_some_and(|sizes| sizes.len() == 4);
     let images = graph.operands(list);
-    let fits = hidden && matches!(dim, 1 | -3) && is_image(&result) && images.iter().all(is_image);
+    let fits = calm && matches!(dim, 1 | -3) && is_image(&result) && images.iter().all(is_image);
     fits.then(|| images.to_vec())
 }
 

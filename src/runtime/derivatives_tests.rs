@@ -167,3 +167,101 @@ fn what_keeps_nothing_is_not_freed() {
     }
     assert_eq!(fused.fusion_report().op_by_op_calls(), 0);
 }
+
+/// Numbers at which rules that are not exact show.
+const EXTREMES: &[f64] =
+    &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 5e-324, -1e-310, 1.7e308, -1.7e308, 1.0, -2.5];
+
+/// A function of two tensors of extremes: arithmetic with numbers that do nothing to most of them, and what tells the rest.
+fn extreme_source(random: &mut Random) -> String {
+    let mut lines = vec!["def f(x: Tensor, y: Tensor):".to_string()];
+    let mut names: Vec<String> = ["x", "y"].map(str::to_string).to_vec();
+    for n in 0..2 + random.below(5) {
+        let mut pick = || names[random.below(names.len())].clone();
+        let (a, b) = (pick(), pick());
+        let text = match random.below(14) {
+            0 => format!("{a} + 0"),
+            1 => format!("{a} - 0"),
+            2 => format!("{a} + 0.0"),
+            3 => format!("0 + {a}"),
+            4 => format!("{a} * 1"),
+            5 => format!("{a} / 1"),
+            6 => format!("1 / {a}"),
+            7 => format!("({a} + {b}) - {b}"),
+            8 => format!("{a} * {b}"),
+            9 => format!("-(-{a})"),
+            10 => format!("({a} * 2.0) * 3.0"),
+            11 => format!("torch.relu({a})"),
+            12 => format!("{a}.t().t() + {b}"),
+            _ => format!("torch.where({a} > {b}, {a}, {b})"),
+        };
+        lines.push(format!("    v{n} = {text}"));
+        names.push(format!("v{n}"));
+    }
+    let last = names.last().cloned().unwrap_or_default();
+    lines.push(format!(
+        "    return ({last} * 1).sum(), torch.atan2({last} + 0, {last} * 0 - 1), 1 / ({last} + 0), {last}"
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// Plans of calls that record gradients apply exact rules alone: at extremes they give what the tape gives without plans.
+#[test]
+fn recorded_plans_are_exact() {
+    let registry = Registry::builtin();
+    let (mut built, mut hits) = (0, 0);
+    for seed in 0..PROGRAMS {
+        let mut random = Random(seed + 100);
+        let source = extreme_source(&mut random);
+        let module = compile_source(&registry, &Source::new("f.py", source.as_str())).expect(&source);
+        let plain = Program::new(module);
+        let planned = plain.planned();
+        let inputs: Vec<Tensor> = (0..2)
+            .map(|_| {
+                let values: Vec<f64> = (0..12).map(|_| EXTREMES[random.below(EXTREMES.len())]).collect();
+                let tensor = Tensor::from_vec(&values, &[3, 4]).expect("small");
+                tensor.set_requires_grad(true).expect("floats");
+                tensor
+            })
+            .collect();
+        let answers = |program: &Program| {
+            let values = inputs.iter().cloned().map(Value::Tensor).collect();
+            let answer = program.run("f", values, &Run::silent()).expect("runs");
+            let Value::Tuple(parts) = answer else { panic!("four results") };
+            let floats = |v: &Value| v.to_tensor().and_then(Tensor::to_vec::<f64>).expect("floats");
+            parts.items().iter().skip(1).map(floats).collect::<Vec<Vec<f64>>>()
+        };
+        let (expected, got) = (answers(&plain), answers(&planned));
+        for (n, (a, b)) in expected.iter().flatten().zip(got.iter().flatten()).enumerate() {
+            let same = a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+            assert!(same, "element {n}: {a:?} without plans and {b:?} with\n{source}of {inputs:?}");
+        }
+        let (expected, got) = (gradients(&plain, &inputs), gradients(&planned, &inputs));
+        for (a, b) in expected[0].iter().zip(&got[0]) {
+            let floats = |t: &Option<Tensor>| {
+                t.as_ref().map(|t| t.to_vec::<f64>().expect("floats")).unwrap_or_default()
+            };
+            let (a, b) = (floats(a), floats(b));
+            let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
+            assert!(
+                a.len() == b.len() && a.iter().zip(&b).all(same),
+                "{a:?} without plans and {b:?} with\n{source}"
+            );
+        }
+        built += planned.plan_report().built;
+        hits += planned.plan_report().hits;
+    }
+    assert!(built >= PROGRAMS && hits > 0, "{built} plans were built, {hits} calls ran them");
+}
+
+/// Every pipeline that runs without being named says what rules must promise.
+#[test]
+fn named_pipelines_are_exact() {
+    for (name, _) in passes::NAMED {
+        let pipeline = passes::parse(name).expect("is there");
+        for (pass, options) in pipeline.passes() {
+            let Ok(contract) = options.text("contract") else { continue };
+            assert_eq!(contract, "exact", "{} in the pipeline {name}", pass.name);
+        }
+    }
+}

@@ -3,6 +3,7 @@
 
 use super::case::{self, Case};
 use super::io::Io;
+use super::numerics::Numerics;
 use super::prepare;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Run, fusion};
@@ -21,6 +22,11 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// A .pt archive; beside it lies FILE.json with arguments and PyTorch's answer
     file: PathBuf,
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    #[command(flatten)]
+    numerics: Numerics,
     #[command(flatten)]
     threads: ThreadOptions,
     #[command(flatten)]
@@ -37,10 +43,12 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     run.set_grad_enabled(false);
     let path = io.path(&options.file);
     let start = Instant::now();
-    let plain = io.toolkit.load_file(&path, &run)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let plain = toolkit.load_file(&path, &run)?;
     let loaded = start.elapsed();
     let recorded = recorded(&path)?;
-    let (pipeline, name) = (io.toolkit.parse_pipeline("default")?, options.file.display().to_string());
+    let (pipeline, name) =
+        (options.numerics.pipeline("default", &toolkit)?, options.file.display().to_string());
     let program = prepare::transformed(&plain, &pipeline, Settings::default(), &name, io.err)?;
     let (Some(before), Some(after)) = (plain.function("forward"), program.function("forward")) else {
         return Err(Diagnostic::input(format!("{} has no method forward", options.file.display())));

@@ -29,6 +29,9 @@ pub struct Options {
     /// Map the file into memory instead of reading it; it must not change meanwhile
     #[arg(long)]
     mmap: bool,
+    /// Know the ops and classes of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
 }
@@ -39,7 +42,7 @@ const MAX_PATH: usize = 1000;
 
 /// Runs the command. Whatever can be shown of a damaged or foreign archive is shown, and then it fails.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    let path = io.path(&options.file);
+    let (path, toolkit) = (io.path(&options.file), io.toolkit_with(&options.dialect)?);
     let (archive, problems) = match options.mmap {
         // SAFETY: the user asks for it with --mmap, whose help says that the file must not change meanwhile.
         #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
@@ -47,7 +50,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         false => Archive::open_leniently(&path)?,
     };
     let mut problems = Problems(problems);
-    let about = describe(&archive, io.toolkit.registry(), &mut problems);
+    let about = describe(&archive, toolkit.registry(), &mut problems);
     if options.json {
         io.print(&format!("{about:#}\n"));
     } else {

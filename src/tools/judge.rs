@@ -138,7 +138,7 @@ fn run_command(text: &str, module: &Module) -> Result<bool> {
     let _ = module.write_text(&mut ir, &PrintOptions::default());
     let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", file.display()));
     files::create(file, &ir).map_err(failed)?;
-    let stdin = std::fs::File::open(file).map_err(failed)?;
+    let stdin = files::open(file).map_err(failed)?;
     let command = text.replace("%s", &file.display().to_string());
     let status = Command::new("sh")
         .args(["-c", &command])

@@ -3,7 +3,7 @@
 //! dropped in silence. Nothing here knows how rules are applied.
 
 use super::io::Io;
-use crate::diag::{Diagnostic, Result, Source, render};
+use crate::diag::{Diagnostic, Result, Source, files, render};
 use crate::passes::Pipeline;
 use crate::rewrite::{self, syntax::Contract};
 use crate::toolkit::Toolkit;
@@ -73,7 +73,8 @@ fn left_out(pipeline: &Pipeline) -> Result<Vec<Diagnostic>> {
     }
     let mut found = Vec::new();
     for (file, contract) in seen {
-        let text = std::fs::read_to_string(&file).map_err(|e| Diagnostic::input(format!("{file}: {e}")))?;
+        let text = files::read_text(std::path::Path::new(&file))
+            .map_err(|e| Diagnostic::input(format!("{file}: {e}")))?;
         for rule in rewrite::parse(&Source::new(file.as_str(), text))? {
             if contract.admits(rule.contract) {
                 continue;

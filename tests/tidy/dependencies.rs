@@ -122,11 +122,69 @@ pub(super) fn crates_are_built_in_one_version() -> Result<(), Failed> {
 /// A dependency that no source names costs build time and trust for nothing.
 pub(super) fn dependencies_are_used() -> Result<(), Failed> {
     let mut unused = unused_dependencies("Cargo.toml", &["src"], &["src", "tests", "benches", "examples"])?;
-    for name in ["files", "filecheck", "lit"] {
-        let source = format!("crates/{name}/src");
-        unused.extend(unused_dependencies(&format!("crates/{name}/Cargo.toml"), &[&source], &[&source])?);
+    let members = ["crates/files", "crates/filecheck", "crates/lit", "python", "capi", "examples/my-opt"];
+    for folder in members {
+        let (product, tests) = (format!("{folder}/src"), format!("{folder}/tests"));
+        let manifest = format!("{folder}/Cargo.toml");
+        unused.extend(unused_dependencies(&manifest, &[&product], &[&product, &tests])?);
     }
+    unused.extend(unused_dependencies("fuzz/Cargo.toml", &["fuzz"], &["fuzz"])?);
     verdict("dependencies that nothing uses", unused)
+}
+
+/// The manifests of the workspace, and of what stands beside it.
+const MANIFESTS: &[&str] = &[
+    "Cargo.toml",
+    "crates/files/Cargo.toml",
+    "crates/filecheck/Cargo.toml",
+    "crates/lit/Cargo.toml",
+    "python/Cargo.toml",
+    "capi/Cargo.toml",
+    "examples/my-opt/Cargo.toml",
+    "fuzz/Cargo.toml",
+];
+
+/// What `deny.toml` bans is not built, and no manifest takes any version there is.
+pub(super) fn banned_crates_are_not_built() -> Result<(), Failed> {
+    let settings = settings()?;
+    let banned = texts(&settings, ["bans", "deny"], Some("name"));
+    let mut wrong: Vec<String> = packages()?
+        .iter()
+        .filter_map(|package| package["name"].as_str())
+        .filter(|name| banned.contains(name))
+        .map(|name| format!("{name} is banned"))
+        .collect();
+    if banned.is_empty() || texts(&settings, ["bans", "skip"], Some("crate")).is_empty() {
+        wrong.push("deny.toml bans nothing, or is read wrongly".to_string());
+    }
+    for manifest in MANIFESTS {
+        let tables: toml::Table = fs::read_to_string(manifest)?.parse()?;
+        for table in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let asked = tables.get(table).and_then(|t| t.as_table()).into_iter().flatten();
+            let wild = asked.filter(|(_, wanted)| is_wildcard(wanted));
+            wrong
+                .extend(wild.map(|(name, _)| format!("{name} in [{table}] of {manifest} is of any version")));
+        }
+    }
+    verdict("crates that deny.toml bans", wrong)
+}
+
+/// Whether a dependency takes any version; one of this workspace is what stands at its path.
+fn is_wildcard(wanted: &toml::Value) -> bool {
+    let version = wanted.as_str().or_else(|| wanted.get("version").and_then(toml::Value::as_str));
+    match version {
+        Some(version) => version.contains('*'),
+        None => wanted.get("path").is_none(),
+    }
+}
+
+/// Every manifest of the workspace is among those that are looked at.
+pub(super) fn all_manifests_are_looked_at() -> Result<(), Failed> {
+    let tables: toml::Table = fs::read_to_string("Cargo.toml")?.parse()?;
+    let members = texts(&tables, ["workspace", "members"], None);
+    let known = |member: &&str| MANIFESTS.contains(&format!("{member}/Cargo.toml").as_str());
+    let unknown = members.into_iter().filter(|member| !known(member)).map(str::to_string);
+    verdict("members of the workspace that no rule looks at", unknown.collect())
 }
 
 /// What a manifest asks for that neither the product's folders nor, for tests, all of them name.

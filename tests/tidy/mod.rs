@@ -4,6 +4,7 @@ mod allocations;
 mod dependencies;
 mod docs;
 mod environment;
+mod files;
 mod layers;
 mod pages_of_files;
 mod passes;
@@ -22,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
             toolkit::only_the_toolkit_names_what_is_built_in,
         ),
         Trial::test("tidy::loops_run_in_the_one_pool", threads::loops_run_in_the_one_pool),
+        Trial::test("tidy::named_files_are_looked_at_first", files::named_files_are_looked_at_first),
         Trial::test("tidy::sizes_from_outside_can_fail", allocations::sizes_from_outside_can_fail),
         Trial::test("tidy::kernels_are_charged", allocations::kernels_are_charged),
         Trial::test("tidy::modules_open_with_a_header", sources::modules_open_with_a_header),
@@ -41,6 +43,8 @@ pub fn trials() -> Vec<Trial> {
             dependencies::crates_come_from_the_registry_under_known_licences,
         ),
         Trial::test("tidy::crates_are_built_in_one_version", dependencies::crates_are_built_in_one_version),
+        Trial::test("tidy::banned_crates_are_not_built", dependencies::banned_crates_are_not_built),
+        Trial::test("tidy::all_manifests_are_looked_at", dependencies::all_manifests_are_looked_at),
         Trial::test("tidy::dependencies_are_used", dependencies::dependencies_are_used),
         Trial::test("tidy::an_aten_op_stands_in_one_file", sources::an_aten_op_stands_in_one_file),
     ]

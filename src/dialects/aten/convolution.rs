@@ -1,14 +1,14 @@
 //! Convolutions, plain and transposed, with all their names.
 
-use super::convert::{channels_last, in_format_of, with_strides};
+use super::convert::with_strides;
 use super::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding};
 use super::kernels::conv::{Geometry, forward, transposed};
 use super::kernels::conv_gradient::weight_gradient as weight_sums;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::products;
+use crate::dialects::shapes::{layouts, products};
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, contraction, one};
-use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
+use crate::tensor::{DType, Element, Scalar, Tensor};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -209,29 +209,8 @@ fn expand(ints: Vec<i64>, dims: usize, name: &str) -> Result<Vec<i64>> {
 pub(in crate::dialects) fn convolve(call: Call<'_>) -> Result<Tensor> {
     let (input, weight) = (call.input, call.weight);
     let result = convolved(call)?;
-    let batched = input.rank() == weight.rank();
-    match weight.rank() {
-        // Lines are convolved as images of one row; only what is not row-major yet is copied before.
-        3 if batched => {
-            let one_row = |l: &Layout| view::unsqueeze(l, 2).map(|l| l.suggests_channels_last());
-            let line =
-                if input.is_contiguous() { input.layout() } else { Layout::contiguous(&input.sizes())? };
-            if !one_row(&line)? && !one_row(&weight.layout())? {
-                return Ok(result);
-            }
-            let sizes = result.sizes();
-            let mut strides = channels_last_strides(&[sizes[0], sizes[1], 1, sizes[2]]);
-            strides.remove(2);
-            with_strides(result, &strides)
-        }
-        // Batches of one volume stay row-major.
-        5 if batched && input.sizes()[0] > 1 && weight.layout().suggests_channels_last() => {
-            channels_last(&result)
-        }
-        5 if input.sizes()[0] <= 1 => Ok(result),
-        4 if batched && weight.layout().suggests_channels_last() => channels_last(&result),
-        _ => in_format_of(result, &[input]),
-    }
+    let strides = layouts::convolution(&input.layout(), &weight.layout(), &result.sizes())?;
+    with_strides(result, &strides)
 }
 
 /// The derivative of a convolution by its weight: of its result's gradient, its input and the weight, whose elements do not

@@ -21,7 +21,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         |a| one(Batch::new(a, 3, a.bool(5)?, 6)?.run()?.0),
-    ).part(LayerPart::Norm).infer(joins::same_sizes)
+    ).part(LayerPart::Norm).infer(joins::normed)
     .hidden_writes("training", "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
     .doc("Subtracts the mean and divides by the deviation of each channel; in training the running ones follow."),
     opaque(
@@ -98,7 +98,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,
-    ).infer(joins::same_sizes),
+    ).infer(joins::same_images),
     opaque(
         "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,
@@ -157,6 +157,19 @@ fn moments<R: Real>(parts: impl Iterator<Item = impl AsRef<[R]>> + Clone, count:
     let mean = sum / n;
     let squares: f64 = parts.map(|p| sum_wide(p.as_ref(), |x| (x - mean) * (x - mean))).sum();
     (mean, squares / n)
+}
+
+/// The same of one row, which PyTorch computes in float32 if that is the type of its numbers: squares may overflow.
+#[inline(always)]
+fn row_moments<R: Real>(row: &[R]) -> (f64, f64) {
+    let (mean, variance) = moments(std::iter::once(row), row.len());
+    // Far below the square root of the largest float32.
+    let small = mean.abs() < 1e18 && variance * (row.len() as f64) < 1e36;
+    if small || size_of::<R>() != size_of::<f32>() {
+        return (mean, variance);
+    }
+    let (mean, variance) = rows::moments_of(row, |x| x.wide() as f32, (mean as f32, variance as f32));
+    (f64::from(mean), f64::from(variance))
 }
 
 /// A batch normalization: arguments checked.
@@ -494,7 +507,7 @@ pub fn layer(
             each_row(out, length, &mut stats, |at, out, stats| {
                 let row = &x[at * length..(at + 1) * length];
                 wide_loops(#[inline(always)] || {
-                    let (mean, var) = moments(std::iter::once(row), length);
+                    let (mean, var) = row_moments(row);
                     *stats = (mean, 1.0 / (var + eps).sqrt());
                     let mean = R::of(stats.0);
                     let rstd = if narrow { R::ONE / (R::of(var) + R::of(eps)).sqrt() } else { R::of(stats.1) };
@@ -647,7 +660,7 @@ fn grouped(
         let stats = (0..(n * groups) as usize)
             .map(|g| {
                 let values = &x[g * part..(g + 1) * part];
-                let (mean, var) = wide_loops(#[inline(always)] || moments(std::iter::once(values), part));
+                let (mean, var) = wide_loops(#[inline(always)] || row_moments(values));
                 (mean, 1.0 / (var + eps).sqrt())
             })
             .scratch()?;
@@ -698,7 +711,9 @@ fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
         let rstd = (0..rows)
             .map(|r| {
                 let row = &x[r * length..(r + 1) * length];
-                1.0 / (wide_loops(#[inline(always)] || sum_wide(row, |x| x * x)) / length as f64 + eps).sqrt()
+                let squares = wide_loops(#[inline(always)] || sum_wide(row, |x| x * x));
+                // Squares that overflow the type of the numbers are infinite.
+                1.0 / (R::of(squares).wide() / length as f64 + eps).sqrt()
             })
             .scratch()?;
         let y = build::<R>(&sizes, dtype, |out| {

@@ -7,6 +7,7 @@ use super::kernels::wide::store;
 use super::list::nothing;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::generator::Generator;
+use crate::dialects::shapes::joins;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, create, host, one, opaque};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
@@ -47,10 +48,10 @@ pub static OPS: &[OpDef] = &[
     })
     .effects(Effects::RANDOM.union(Effects::WRITES_WORLD))
     .doc("seeds the generator of the program's world"),
-    create(options!("aten::rand(SymInt[] size, *, "), |a| sized(a, 0, uniform)).effects(Effects::RANDOM),
-    create(options!("aten::randn(SymInt[] size, *, "), |a| sized(a, 0, normal)).effects(Effects::RANDOM),
-    create(like_options!("aten::rand_like(Tensor self, *, "), |a| alike(a, 1, uniform)).effects(Effects::RANDOM),
-    create(like_options!("aten::randn_like(Tensor self, *, "), |a| alike(a, 1, normal)).effects(Effects::RANDOM),
+    create(options!("aten::rand(SymInt[] size, *, "), |a| sized(a, 0, uniform)).effects(Effects::RANDOM).infer(joins::create),
+    create(options!("aten::randn(SymInt[] size, *, "), |a| sized(a, 0, normal)).effects(Effects::RANDOM).infer(joins::create),
+    create(like_options!("aten::rand_like(Tensor self, *, "), |a| alike(a, 1, uniform)).effects(Effects::RANDOM).infer(joins::like),
+    create(like_options!("aten::randn_like(Tensor self, *, "), |a| alike(a, 1, normal)).effects(Effects::RANDOM).infer(joins::like),
     create(int_options!("aten::randint(SymInt high, SymInt[] size, *, "), |a| integers(a, None, 0, 1)).effects(Effects::RANDOM),
     create(int_options!("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, "), |a| integers(a, Some(0), 1, 2))
         .effects(Effects::RANDOM),

@@ -248,7 +248,7 @@ pub fn channel_rounder(
     let rounders: Vec<_> = match quantizer {
         Quantizer::PerChannel { scales, zero_points, .. } => {
             let each = scales.iter().zip(zero_points);
-            each.map(|(s, z)| Params { scale: *s, zero_point: *z }.rounder(dtype)).collect()
+            each.map(|(s, z)| Params { scale: *s, zero_point: *z }.channel_rounder(dtype)).collect()
         }
         _ => Vec::new(),
     };

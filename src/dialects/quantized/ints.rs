@@ -94,7 +94,15 @@ impl Params {
     /// What turns real numbers into integers.
     pub fn rounder(self, dtype: DType) -> Rounder {
         let (low, high) = dtype.quantized_range().unwrap_or((0, 0));
-        Rounder { inverse: 1.0 / self.scale as f32, zero_point: self.zero_point, low, high }
+        let (in_floats, nan) = (dtype == DType::QI32, i64::from(i32::MIN));
+        Rounder { inverse: 1.0 / self.scale as f32, zero_point: self.zero_point, low, high, in_floats, nan }
+    }
+
+    /// The same of the numbers of one channel of several.
+    pub fn channel_rounder(self, dtype: DType) -> Rounder {
+        // The low bits of the smallest integer of 32 bits.
+        let nan = if dtype == DType::QI32 { i64::from(i32::MIN) } else { 0 };
+        Rounder { in_floats: true, nan, ..self.rounder(dtype) }
     }
 
     /// What an integer stands for, as PyTorch computes it one by one.
@@ -134,16 +142,27 @@ pub struct Rounder {
     zero_point: i64,
     low: i64,
     high: i64,
+    /// Whether the zero point is added in float32: of 32 bits, and where each channel has a scale of its own.
+    in_floats: bool,
+    /// What NaN gives then.
+    nan: i64,
 }
 
 impl Rounder {
-    /// The integer of a real number. NaN gives the greatest, as in PyTorch's vectors.
+    /// The integer of a real number, at the ends what PyTorch's vectors give.
     pub fn integer(&self, real: f32) -> i64 {
-        // The greatest float32 below 2^31, where PyTorch cuts off as well.
-        let scaled = real * self.inverse;
-        let scaled =
-            if scaled.is_nan() { 2_147_483_520.0 } else { scaled.clamp(-2_147_483_648.0, 2_147_483_520.0) };
-        (scaled.round_ties_even() as i64).saturating_add(self.zero_point).clamp(self.low, self.high)
+        let scaled = (real * self.inverse).round_ties_even();
+        if self.in_floats {
+            let moved = scaled + self.zero_point as f32;
+            return if moved.is_nan() {
+                self.nan
+            } else {
+                i64::from(moved as i32).clamp(self.low, self.high)
+            };
+        }
+        // Above, what is cut off is the greatest float32 below 2^31, and NaN with it; below, sums go round.
+        let cut = if scaled < 2_147_483_520.0 { scaled } else { 2_147_483_520.0 };
+        i64::from((cut as i32).wrapping_add(self.zero_point as i32)).clamp(self.low, self.high)
     }
 }
 
@@ -226,4 +245,32 @@ pub fn map(tensor: &Tensor, out: Params, rule: impl Fn(i32) -> i64) -> Result<Te
         })??;
         from_memory(&source, &integers, dtype, out.quantizer())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `quantize_per_tensor` and `quantize_per_channel` of PyTorch 2.15 give.
+    #[test]
+    fn extremes_are_pytorchs() {
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        let reals = [nan, inf, -inf, 3e9, -3e9, 1e20, -1e20, 2147483500.0, 0.5, 300.0];
+        let params = |scale, zero_point| Params { scale, zero_point };
+        let (top, bottom) = (i64::from(i32::MAX), i64::from(i32::MIN));
+        let check = |rounder: Rounder, wanted: [i64; 10]| {
+            assert_eq!(reals.map(|x| rounder.integer(x)), wanted, "{rounder:?}");
+        };
+        check(params(0.1, 0).rounder(DType::QI8), [127, 127, -128, 127, -128, 127, -128, 127, 5, 127]);
+        check(params(0.1, -7).rounder(DType::QI8), [127, 127, 127, 127, 127, 127, 127, 127, -2, 127]);
+        check(
+            params(0.1, -7).channel_rounder(DType::QI8),
+            [0, 127, -128, 127, -128, 127, -128, 127, -2, 127],
+        );
+        check(params(1.0, 3).rounder(DType::QU8), [255, 255, 0, 255, 0, 255, 0, 255, 3, 255]);
+        check(params(1.0, 3).channel_rounder(DType::QU8), [0, 255, 0, 255, 0, 255, 0, 255, 3, 255]);
+        let wide = [bottom, top, bottom, top, bottom, top, bottom, 2147483520, 3, 303];
+        check(params(1.0, 3).rounder(DType::QI32), wide);
+        check(params(1.0, 3).channel_rounder(DType::QI32), wide);
+    }
 }

@@ -1,8 +1,8 @@
 //! Making tensors and putting them together.
 
-use super::{Known, Operands, Results, one, pointwise, wrap};
+use super::{Known, Operands, Results, layouts, one, pointwise, wrap};
 use crate::ir::{Dim, TensorType};
-use crate::tensor::{DType, Device};
+use crate::tensor::{DType, Device, channels_last_strides, contiguous_strides};
 
 /// A tensor of the sizes and dtype that are asked for; float32 where none is.
 pub fn create(operands: &Operands<'_>) -> Results {
@@ -24,7 +24,9 @@ pub fn full(operands: &Operands<'_>) -> Results {
 /// A tensor like the first argument, with another dtype or device where one is asked for.
 pub fn like(operands: &Operands<'_>) -> Results {
     let first = operands.first()?;
-    one(made(operands, first.dtype, first.sizes.as_ref().map(|s| s.to_vec()))?)
+    let result = made(operands, first.dtype, first.sizes.as_ref().map(|s| s.to_vec()))?;
+    let strides = operands.memory_format().and_then(|format| layouts::like(first, format));
+    one(TensorType { strides, ..result })
 }
 
 /// A tensor of other sizes on the device of the first argument.
@@ -49,12 +51,6 @@ fn made(operands: &Operands<'_>, default: Option<DType>, sizes: Option<Vec<Dim>>
     };
     let mut result = operands.result(&TensorType { device, ..TensorType::default() }, dtype, sizes);
     result.requires_grad = Some(false);
-    // A tensor like one that is not dense may be laid out like it.
-    if let Some(Known::Tensor(t)) = like
-        && t.strides.as_ref() != result.strides.as_ref()
-    {
-        result.strides = None;
-    }
     Some(result)
 }
 
@@ -90,7 +86,9 @@ pub fn cat(operands: &Operands<'_>) -> Results {
     let tensors = operands.tensors("tensors")?;
     let dtype = pointwise::promote(&tensors, &[]);
     let sizes = joined(operands, &tensors);
-    one(operands.following(&operands.common(), dtype, sizes))
+    let mut result = operands.result(&operands.common(), dtype, sizes);
+    result.strides = layouts::images(&tensors, result.sizes.as_deref());
+    one(result)
 }
 
 fn joined(operands: &Operands<'_>, tensors: &[&TensorType]) -> Option<Vec<Dim>> {
@@ -138,6 +136,27 @@ pub fn row_major(operands: &Operands<'_>) -> Results {
     one(operands.result(&operands.common(), first.dtype, sizes))
 }
 
+/// The same of images that are taken as a group: channels are last where they are in the first argument.
+pub fn same_images(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let sizes = first.sizes.as_ref().map(|s| s.to_vec());
+    one(operands.following_image(&operands.common(), first.dtype, sizes))
+}
+
+/// The same of a batch norm: images that lie densely with their channels last stay so, whatever strides dimensions of size 1
+/// have; all else is made in order of rows.
+pub fn normed(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let sizes = first.sizes.as_ref().map(|s| s.to_vec());
+    let mut result = operands.result(&operands.common(), first.dtype, sizes);
+    result.strides = layouts::of_type(first).map(|layout| {
+        let last = !layout.is_contiguous() && layout.is_channels_last();
+        let sizes = &layout.sizes;
+        layouts::strides(&if last { channels_last_strides(sizes) } else { contiguous_strides(sizes) })
+    });
+    one(result)
+}
+
 /// The dtype of the first argument and the sizes of the index.
 pub fn gather(operands: &Operands<'_>) -> Results {
     let (first, index) = (operands.first()?, operands.tensor("index")?);
@@ -168,8 +187,9 @@ pub fn choose(operands: &Operands<'_>) -> Results {
     let (condition, a, b) = (operands.tensor("condition")?, operands.get("self")?, operands.get("other")?);
     let (Known::Tensor(a), Known::Tensor(b)) = (a, b) else { return None };
     let sizes = pointwise::broadcast_all(&[condition, a, b]);
+    let strides = layouts::elementwise(operands, &[condition, a, b]);
     one(TensorType {
-        strides: None,
+        strides,
         ..operands.result(&operands.common(), pointwise::promote(&[a, b], &[]), sizes)
     })
 }

@@ -3,6 +3,7 @@
 //! arguments by the names that schemas give them. No kernel runs here, except in `trial`.
 
 pub mod joins;
+pub mod layouts;
 pub mod pointwise;
 pub mod products;
 pub mod reductions;
@@ -330,22 +331,30 @@ impl<'a> Operands<'a> {
         sizes: Option<Vec<Dim>>,
     ) -> TensorType {
         let mut result = self.following(like, dtype, sizes);
-        if result.strides.is_none() && self.first().is_some_and(has_channels_last) {
-            result.strides = result.sizes.as_deref().and_then(channels_last);
+        if let (Some(first), Some([_, _, _, _])) = (self.first(), result.sizes.as_deref()) {
+            result.strides = layouts::images(&[first], result.sizes.as_deref());
         }
         result
     }
 
-    /// The strides of a copy of the first argument that keeps their order, where it is known.
+    /// The memory format that is asked for, [`PRESERVE`] where none is; None where nobody knows.
+    pub fn memory_format(&self) -> Option<i64> {
+        match self.get("memory_format") {
+            Some(Known::Int(dim)) => dim.known(),
+            Some(Known::None) | None => Some(PRESERVE),
+            Some(_) => None,
+        }
+    }
+
+    /// The strides of a copy of the first argument in the memory format that is asked for, where they are known.
     pub fn preserved(&self) -> Option<Strides> {
         let first = self.first()?;
-        let strides = first.strides.as_ref()?;
-        match self.get("memory_format") {
-            Some(Known::Int(Dim::Known(CONTIGUOUS))) => first.sizes.as_deref().and_then(dense),
-            Some(Known::Int(Dim::Known(PRESERVE)) | Known::None) | None => {
+        match self.memory_format()? {
+            PRESERVE => {
+                let strides = first.strides.as_ref()?;
                 is_packed(first.sizes.as_deref()?, strides).then(|| strides.clone())
             }
-            Some(_) => None,
+            format => layouts::like(first, format),
         }
     }
 
@@ -406,30 +415,12 @@ pub fn identity(operands: &Operands<'_>, same: bool) -> Results {
 /// Strides as types hold them.
 pub type Strides = std::sync::Arc<[Option<i64>]>;
 
-/// `torch.contiguous_format` and `torch.preserve_format`.
-const CONTIGUOUS: i64 = 0;
-const PRESERVE: i64 = 1;
+/// `torch.preserve_format`.
+pub const PRESERVE: i64 = 1;
 
 /// Strides of a dense tensor, where all sizes are numbers.
 pub fn dense(sizes: &[Dim]) -> Option<Strides> {
     in_order(sizes, (0..sizes.len()).rev())
-}
-
-/// Strides of an image whose channels lie innermost.
-fn channels_last(sizes: &[Dim]) -> Option<Strides> {
-    if sizes.len() != 4 { None } else { in_order(sizes, [1, 3, 2, 0].into_iter()) }
-}
-
-/// Whether an image lies so and in no other way: it has elements, and more than one channel.
-fn has_channels_last(image: &TensorType) -> bool {
-    let Some(sizes) = image.sizes.as_deref() else { return false };
-    let has_several = sizes.get(1).and_then(|n| n.known()).is_some_and(|n| n > 1);
-    let is_empty = sizes.contains(&Dim::Known(0));
-    has_several
-        && !is_empty
-        && image.strides.is_some()
-        && channels_last(sizes) == image.strides
-        && !is_dense(image)
 }
 
 /// Strides of a tensor without gaps whose dimensions lie so, innermost first.
@@ -492,6 +483,7 @@ pub fn infer(operands: &Operands<'_>) -> Results {
     }
     let is_quantized = |t: &&TensorType| t.dtype.is_some_and(DType::is_quantized);
     let plain = match (op.def().infer, op.def().family) {
+        (Some(rule), Family::View) => rule(operands).map(|results| trial::lying(operands, results)),
         (Some(rule), _) => rule(operands),
         // What an elementwise op gives of a quantized tensor is its quantized kernel's to say.
         (None, Family::Elementwise) if operands.tensors_of_call().iter().any(is_quantized) => None,

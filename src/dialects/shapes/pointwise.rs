@@ -1,6 +1,6 @@
 //! Elementwise ops: sizes broadcast, dtypes promote.
 
-use super::{Known, Operands, Results, one};
+use super::{Known, Operands, Results, layouts, one};
 use crate::dialects::{Fact, Promote};
 use crate::ir::{Dim, TensorType};
 use crate::tensor::{DType, promote_types};
@@ -43,11 +43,7 @@ pub fn elementwise(operands: &Operands<'_>) -> Results {
     let dtype = result_dtype(operands, common, first);
     let like = operands.common();
     let mut result = operands.result(&like, dtype, sizes);
-    // The layout follows the operands; only dense ones are followed here.
-    if !tensors.iter().all(|t| t.strides.is_some() && t.sizes.as_deref().and_then(super::dense) == t.strides)
-    {
-        result.strides = None;
-    }
+    result.strides = layouts::elementwise(operands, &tensors);
     one(result)
 }
 

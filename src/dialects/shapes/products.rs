@@ -1,8 +1,7 @@
 //! Matrix products, convolutions, pooling.
 
-use super::{Known, Operands, Results, one, pointwise};
+use super::{Known, Operands, Results, layouts, one, pointwise};
 use crate::ir::{Dim, TensorType};
-use crate::tensor::Layout;
 use crate::tensor::view::dense_like;
 
 fn tensor_at<'a>(operands: &Operands<'a>, n: usize) -> Option<&'a TensorType> {
@@ -87,10 +86,7 @@ pub fn attention(operands: &Operands<'_>) -> Results {
 
 /// Strides of a new tensor that lies as another one does.
 fn like(ty: &TensorType) -> Option<std::sync::Arc<[Option<i64>]>> {
-    let sizes: Option<Vec<i64>> = ty.sizes.as_deref()?.iter().map(|d| d.known()).collect();
-    let strides: Option<Vec<i64>> = ty.strides.as_deref()?.iter().copied().collect();
-    let layout = Layout::strided(&sizes?, &strides?, 0).ok()?;
-    Some(dense_like(&layout).strides.iter().map(|n| Some(*n)).collect())
+    Some(layouts::strides(&dense_like(&layouts::of_type(ty)?).strides))
 }
 
 /// Every element of one with every element of the other.
@@ -109,7 +105,17 @@ pub fn convolution(operands: &Operands<'_>) -> Results {
     let weight = operands.tensor("weight")?;
     let sizes = input.sizes.as_deref().zip(weight.sizes.as_deref());
     let sizes = sizes.and_then(|(input, weight)| convolved(operands, input, weight));
-    one(operands.following_image(&operands.common(), input.dtype, sizes))
+    let mut result = operands.following(&operands.common(), input.dtype, sizes);
+    let (images, kernel) = (layouts::of_type(input), layouts::of_type(weight));
+    // One image without a batch is convolved as a batch of one, which is only known to be row-major.
+    if let (Some(images), Some(kernel)) = (images, kernel)
+        && images.rank() == kernel.rank()
+        && let Some(sizes) = result.sizes.as_deref().and_then(layouts::numbers)
+    {
+        let strides = layouts::convolution(&images, &kernel, &sizes).ok();
+        result.strides = strides.map(|s| layouts::strides(&s));
+    }
+    one(result)
 }
 
 fn convolved(operands: &Operands<'_>, input: &[Dim], weight: &[Dim]) -> Option<Vec<Dim>> {

@@ -2,10 +2,10 @@
 //! and numbers alone; where they follow from elements, a row must not name this rule. Symbols are tried as several
 //! numbers, and only what comes out each time is said.
 
-use super::{Known, Operands, Results, dense};
-use crate::dialects::{Args, Family, Node, Run};
+use super::{Known, Operands, Results, layouts};
+use crate::dialects::{Args, Fact, Family, Node, Run};
 use crate::ir::{Argument, Dim, TensorType, Type, TypeKind};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Layout, Storage, Tensor, contiguous_strides};
 use crate::value::{List, Value};
 
 /// Larger operands, in elements all together, are not tried where a kernel computes.
@@ -72,28 +72,73 @@ fn run(operands: &Operands<'_>, probe: Option<i64>, limit: i64) -> Results {
     let schema = op.schema().ok()?;
     let kernel = op.def().eval?;
     let mut room = limit;
-    let of = |(argument, known): (&Argument, &Known)| value(&argument.ty, known, probe, &mut room);
+    let alike = probe.is_none() && operands.values.iter().all(has_layout);
+    let how = How { probe, alike };
+    let of = |(argument, known): (&Argument, &Known)| value(&argument.ty, known, how, &mut room);
     let values = schema.arguments.iter().zip(operands.values).map(of).collect::<Option<Vec<Value>>>()?;
     let run = Run::silent();
     let results = kernel(&Args { op, values: &values, node: Node::default(), run: &run }).ok()?;
-    // Tensors of zeros are row-major; so are results only where the operands are.
-    let alike = probe.is_none() && operands.values.iter().all(is_row_major);
     Some(results.iter().map(|v| outcome(operands, v, alike)).collect())
 }
 
-fn is_row_major(known: &Known) -> bool {
+/// Whether it is known how all tensors of a value lie.
+fn has_layout(known: &Known) -> bool {
     match known {
-        Known::Tensor(t) => t.strides.is_some() && t.strides == t.sizes.as_deref().and_then(dense),
-        Known::Items(items) => items.iter().all(is_row_major),
+        Known::Tensor(t) => layouts::of_type(t).is_some(),
+        Known::Items(items) => items.iter().all(has_layout),
         _ => true,
     }
 }
 
+/// The results of a rule of views, which lie as the kernel lays them out where the rule does not say it and the operands are
+/// known to lie somewhere.
+pub(super) fn lying(operands: &Operands<'_>, mut results: Vec<Known>) -> Vec<Known> {
+    let copies = operands.op.def().facts.contains(&Fact::MayCopy);
+    if copies || !results.iter().any(is_open) || !operands.values.iter().all(has_layout) {
+        return results;
+    }
+    let looked = look(operands).unwrap_or_default();
+    results.iter_mut().zip(&looked).for_each(|(result, looked)| take_strides(result, looked));
+    results
+}
+
+/// Whether some tensor has sizes that are numbers, and strides that nobody knows.
+fn is_open(known: &Known) -> bool {
+    match known {
+        Known::Tensor(t) => t.strides.is_none() && t.sizes.as_deref().and_then(layouts::numbers).is_some(),
+        Known::Items(items) => items.iter().any(is_open),
+        _ => false,
+    }
+}
+
+fn take_strides(result: &mut Known, looked: &Known) {
+    match (result, looked) {
+        (Known::Tensor(result), Known::Tensor(looked))
+            if result.strides.is_none() && result.sizes == looked.sizes =>
+        {
+            result.strides = looked.strides.clone();
+        }
+        (Known::Items(results), Known::Items(looked)) => {
+            results.iter_mut().zip(looked).for_each(|(result, looked)| take_strides(result, looked));
+        }
+        _ => {}
+    }
+}
+
+/// How operands are made up.
+#[derive(Clone, Copy)]
+struct How {
+    /// What symbols are tried as.
+    probe: Option<i64>,
+    /// Whether they lie as they do in the program; else in order of rows.
+    alike: bool,
+}
+
 /// A value that stands for what is known; None where too little is.
-fn value(ty: &Type, known: &Known, probe: Option<i64>, room: &mut i64) -> Option<Value> {
+fn value(ty: &Type, known: &Known, how: How, room: &mut i64) -> Option<Value> {
     let number = |d: &Dim| match d {
         Dim::Known(n) => Some(*n),
-        Dim::Symbol(_) => probe,
+        Dim::Symbol(_) => how.probe,
         Dim::Unknown => None,
     };
     Some(match known {
@@ -110,18 +155,35 @@ fn value(ty: &Type, known: &Known, probe: Option<i64>, room: &mut i64) -> Option
         Known::Tensor(t) => {
             let sizes = t.sizes.as_deref()?.iter().map(number).collect::<Option<Vec<i64>>>()?;
             let count = sizes.iter().try_fold(1i64, |n, s| n.checked_mul(*s))?;
-            *room = room.checked_sub(count).filter(|left| *left >= 0)?;
-            Value::Tensor(Tensor::zeros(t.dtype?, &sizes).ok()?)
+            let layout = layouts::of_type(t).filter(|_| how.alike);
+            let span = layout.as_ref().map_or(0, span);
+            *room = room.checked_sub(count.max(span)).filter(|left| *left >= 0)?;
+            Value::Tensor(match layout.filter(|layout| layout.strides != contiguous_strides(&sizes)) {
+                Some(layout) => lying_so(t.dtype?, layout, span)?,
+                None => Tensor::zeros(t.dtype?, &sizes).ok()?,
+            })
         }
         Known::Items(items) => {
             let ty = ty.without_none();
             let TypeKind::List(element) = ty.kind() else { return None };
-            let items =
-                items.iter().map(|k| value(element, k, probe, room)).collect::<Option<Vec<Value>>>()?;
+            let items = items.iter().map(|k| value(element, k, how, room)).collect::<Option<Vec<Value>>>()?;
             Value::List(List::new(element.clone(), items))
         }
         Known::Nothing | Known::Number(_) => return None,
     })
+}
+
+/// Elements from the first to behind the last one.
+fn span(layout: &Layout) -> i64 {
+    let reach = |(size, stride): (&i64, &i64)| (size - 1).saturating_mul(*stride);
+    let dims = layout.sizes.iter().zip(&layout.strides);
+    if layout.numel() == 0 { 0 } else { dims.map(reach).fold(1, i64::saturating_add) }
+}
+
+/// A tensor of zeros that lies so. None of a quantized one, whose memory is not made of its dtype alone.
+fn lying_so(dtype: DType, layout: Layout, span: i64) -> Option<Tensor> {
+    let bytes = usize::try_from(span).ok().filter(|_| !dtype.is_quantized())?.checked_mul(dtype.size())?;
+    Tensor::from_storage(Storage::zeroed(bytes).ok()?, dtype, layout).ok()
 }
 
 /// What is known of a result; how it lies where the operands lay as they do in the program.

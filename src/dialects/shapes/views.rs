@@ -1,6 +1,6 @@
 //! Other looks at one storage, and their copies.
 
-use super::{Known, Operands, Results, Strides, one, product, wrap};
+use super::{Known, Operands, PRESERVE, Results, layouts, one, product, wrap};
 use crate::dialects::Fact;
 use crate::ir::{Dim, TensorType};
 use crate::tensor::{DType, Layout, view};
@@ -20,24 +20,14 @@ fn with_layout(
 ) -> Results {
     let first = operands.first()?;
     let sizes = first.sizes.as_deref().and_then(rule);
-    let moved = layout_of(first).and_then(|layout| moves(&layout));
-    let strides = moved.filter(|moved| fits(sizes.as_deref(), moved)).map(|moved| strides_of(&moved));
+    let moved = layouts::of_type(first).and_then(|layout| moves(&layout));
+    let strides =
+        moved.filter(|moved| fits(sizes.as_deref(), moved)).map(|moved| layouts::strides(&moved.strides));
     one(TensorType { strides, ..operands.looking(first, sizes) })
-}
-
-/// Where the elements of a tensor lie, where its type says all of it.
-fn layout_of(tensor: &TensorType) -> Option<Layout> {
-    let sizes: Vec<i64> = tensor.sizes.as_deref()?.iter().map(|d| d.known()).collect::<Option<_>>()?;
-    let strides: Vec<i64> = tensor.strides.as_deref()?.iter().copied().collect::<Option<_>>()?;
-    Layout::strided(&sizes, &strides, 0).ok()
 }
 
 fn fits(sizes: Option<&[Dim]>, layout: &Layout) -> bool {
     sizes.is_some_and(|sizes| sizes.iter().map(|d| d.known()).eq(layout.sizes.iter().map(|n| Some(*n))))
-}
-
-fn strides_of(layout: &Layout) -> Strides {
-    layout.strides.iter().map(|n| Some(*n)).collect()
 }
 
 /// A look at a layout in other sizes; row-major where the op copies what it cannot look at.
@@ -132,9 +122,9 @@ pub fn reshape(operands: &Operands<'_>) -> Results {
         true => super::dense(&sizes),
         // Strides that are asked for are no business of sizes.
         false if operands.get("stride").is_some() => None,
-        false => layout_of(first)
+        false => layouts::of_type(first)
             .and_then(|layout| in_sizes(operands, &layout, &sizes))
-            .map(|layout| strides_of(&layout)),
+            .map(|layout| layouts::strides(&layout.strides)),
     };
     one(TensorType { strides, ..operands.looking(first, Some(sizes)) })
 }
@@ -339,11 +329,27 @@ pub fn to(operands: &Operands<'_>) -> Results {
         Some(_) => None,
     };
     let sizes = first.sizes.as_ref().map(|s| s.to_vec());
-    // Where nothing is converted it may be the tensor itself; else it is a copy.
-    let is_same = operands.bool("copy") == Some(false) && dtype.is_some() && dtype == first.dtype;
-    let is_asked = !matches!(operands.get("memory_format"), Some(Known::None) | None);
-    let strides = if is_same && !is_asked { first.strides.clone() } else { operands.preserved() };
-    one(TensorType { device, strides, ..operands.result(first, dtype, sizes) })
+    one(TensorType { device, strides: converted(operands, dtype), ..operands.result(first, dtype, sizes) })
+}
+
+/// How a conversion lies: as the tensor where it is the tensor itself, which has the dtype and the memory format that are
+/// asked for; else as a copy does.
+fn converted(operands: &Operands<'_>, dtype: Option<crate::tensor::DType>) -> Option<super::Strides> {
+    let first = operands.first()?;
+    let (format, copy) = (operands.memory_format()?, operands.bool("copy"));
+    let fits = match (format, layouts::of_type(first)) {
+        (PRESERVE, _) => Some(true),
+        (format, Some(layout)) => Some(layout.suggests_channels_last() == (format != 0)),
+        _ => None,
+    };
+    let same_dtype = dtype.zip(first.dtype).map(|(asked, own)| asked == own);
+    let own = first.strides.clone();
+    match (same_dtype, copy, fits) {
+        (Some(true), Some(false), Some(true)) => own,
+        (Some(false), _, _) | (_, Some(true), _) | (_, _, Some(false)) => operands.preserved(),
+        // One or the other.
+        _ => operands.preserved().filter(|strides| Some(strides) == own.as_ref()),
+    }
 }
 
 /// A conversion to the dtype of another tensor.

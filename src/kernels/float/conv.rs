@@ -153,7 +153,9 @@ impl PackedConv {
         }
         let plain = s.kernel == [3; 2] && s.stride == [1; 2] && s.dilation == [1; 2] && s.groups == 1;
         let wide = s.in_channels >= LANES && s.out_channels >= LANES && layout == Layout::ChannelsLast;
-        let transformed = if plain && wide {
+        // Of infinite weights transformed ones are no numbers.
+        let finite = weights.iter().all(|w| w.is_finite());
+        let transformed = if plain && wide && finite {
             Some(winograd::Packed::new(weights, s.in_channels, s.out_channels)?)
         } else {
             None
@@ -461,7 +463,7 @@ impl Job<'_> {
                 areas.extend((0..across_columns).map(|n| (pixels.clone(), columns(n))));
             }
         }
-        // Blocks with an input that is not finite are computed plainly, however they were shared among threads.
+        // Blocks with an input that is not finite or too large are computed plainly, however they were shared among threads.
         let plain: Vec<AtomicBool> = (0..blocks).map(|_| AtomicBool::new(false)).collect();
         areas_of(self.isa, out, self.pitch, areas, |part| {
             let (first, count) = (part.pixels.start / result[1], part.pixels.len() / result[1]);

@@ -51,6 +51,49 @@ pub(super) fn layer_norm_with(
     Ok(())
 }
 
+/// Mean and variance of a row that have been found otherwise; where squares of its numbers may overflow they are found anew,
+/// as PyTorch's kernel finds them: then it shows in what order numbers are added.
+pub fn moments_of<T: Copy>(row: &[T], float: impl Fn(T) -> f32, (mean, variance): (f32, f32)) -> (f32, f32) {
+    /// Far below the square root of the largest float32, which is 1.8e19.
+    const LARGE: f32 = 1e18;
+    let spread = variance * row.len() as f32;
+    if mean.abs() < LARGE && spread < LARGE * LARGE { (mean, variance) } else { running_moments(row, float) }
+}
+
+/// Mean and variance by running means: one for each of eight lanes, and one of the rest, which the lanes join one by one. A
+/// square that overflows is not a number where what it joins is empty, and infinite otherwise.
+#[cold]
+fn running_moments<T: Copy>(row: &[T], float: impl Fn(T) -> f32) -> (f32, f32) {
+    let (vectors, rest) = row.as_chunks::<8>();
+    let mut lanes = [(0f32, 0f32); 8];
+    for (n, vector) in vectors.iter().enumerate() {
+        let part = 1.0 / (n + 1) as f32;
+        for ((mean, squares), x) in lanes.iter_mut().zip(vector) {
+            let x = float(*x);
+            let delta = x - *mean;
+            *mean += delta * part;
+            *squares += delta * (x - *mean);
+        }
+    }
+    let (mut count, mut mean, mut squares) = (0f32, 0f32, 0f32);
+    for x in rest {
+        count += 1.0;
+        let x = float(*x);
+        let delta = x - mean;
+        mean += delta / count;
+        squares += delta * (x - mean);
+    }
+    for (other, others) in lanes {
+        let total = count + vectors.len() as f32;
+        let part = if total == 0.0 { 0.0 } else { vectors.len() as f32 / total };
+        let delta = other - mean;
+        mean += part * delta;
+        squares += others + delta * delta * part * count;
+        count = total;
+    }
+    (mean, squares / row.len() as f32)
+}
+
 struct LayerNorm<'a> {
     x: &'a [f32],
     width: usize,
@@ -92,6 +135,8 @@ impl Work for LayerNorm<'_> {
             let mean = sum_of!(l, x, 0.0, |v| v) / width;
             let middle = l.splat(mean);
             let variance = sum_of!(l, x, mean, |v| l.mul(l.sub(v, middle), l.sub(v, middle))) / width;
+            let (mean, variance) = moments_of(x, |x| x, (mean, variance));
+            let middle = l.splat(mean);
             let scale = l.splat(1.0 / (variance + self.eps).sqrt());
             for (n, (x, out)) in x.chunks(LANES).zip(out.chunks_mut(LANES)).enumerate() {
                 let at = n * LANES..n * LANES + x.len();

@@ -240,6 +240,23 @@ fn convolutions_with_algorithms_of_their_own_are_right() {
     }
 }
 
+/// Inputs that sums of transformed ones would overflow with are summed up plainly.
+#[test]
+fn huge_inputs_give_what_plain_sums_give() {
+    // The middle of one channel's window counts half.
+    let weights: Vec<f32> = (0..16 * 16 * 9).map(|at| if at % (16 * 9) == 4 { 0.5 } else { 0.0 }).collect();
+    let conv = PackedConv::new(shape([16, 16], 3, 1, 1, 1), &weights, Layout::ChannelsLast).expect("it fits");
+    let values: Vec<f32> = (0..2 * 7 * 7 * 16).map(|at| if at % 3 == 0 { -3e38 } else { 3e38 }).collect();
+    let images = Images { values: &values, batch: 2, sizes: [7, 7], pitch: 16 };
+    for isa in Isa::supported() {
+        let mut out = vec![0.0f32; values.len()];
+        conv.run_with(isa, None, images, &Epilogue::default(), &mut out, 16).expect("it fits");
+        for (at, y) in out.iter().enumerate() {
+            assert_eq!(*y, values[at / 16 * 16] * 0.5, "{isa:?}, {at}");
+        }
+    }
+}
+
 #[test]
 fn infinite_inputs_reach_only_the_windows_that_have_them() {
     let s = shape([16, 16], 3, 1, 1, 1);

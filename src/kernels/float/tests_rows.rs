@@ -283,3 +283,43 @@ fn gates_and_layouts_are_right() {
     assert!(turned.iter().enumerate().all(|(n, y)| *y == at(n / 700, n % 35, n / 35 % 20)));
     assert!(gate(&mut [0.0; 7], 2, 2, &[0.0; 4]).is_err() && transpose(&x, 2, 35, 21, &mut turned).is_err());
 }
+
+/// Rows whose squares overflow, as PyTorch's `layer_norm` normalizes them: in what order numbers are added shows.
+#[test]
+fn huge_rows_are_normalized_as_pytorch_does() {
+    let turns = |x: f32, n: usize| (0..n).map(|i| if i % 2 == 0 { x } else { -x }).collect::<Vec<f32>>();
+    let after = |rest: &[f32]| [&[1., 2., 3., 4., 5., 6., 7., 8.], rest].concat();
+    let nan = [
+        vec![1e20; 4],
+        vec![1.85e19; 8],
+        vec![1e20; 8],
+        turns(1e20, 8),
+        turns(3e38, 8),
+        vec![f32::INFINITY; 3],
+    ];
+    let zero = [
+        turns(1e20, 2),
+        turns(1e20, 6),
+        vec![3e19, 1.0, 2.0],
+        vec![1e20; 9],
+        after(&[1e20]),
+        after(&[1e20, -1e20]),
+        vec![1e19; 40],
+        turns(1e19, 80),
+        vec![1.8e19; 8],
+        turns(1e19, 8),
+        turns(1.5e19, 2),
+    ];
+    for isa in Isa::supported() {
+        for row in &nan {
+            let mut out = vec![0.0; row.len()];
+            layer_norm_with(isa, row, row.len(), (None, None), 1e-5, &mut out).expect("it fits");
+            assert!(out.iter().all(|y| y.is_nan()), "{isa:?}: {row:?} gives {out:?}");
+        }
+        for row in &zero {
+            let mut out = vec![1.0; row.len()];
+            layer_norm_with(isa, row, row.len(), (None, None), 1e-5, &mut out).expect("it fits");
+            assert!(out.iter().all(|y| *y == 0.0), "{isa:?}: {row:?} gives {out:?}");
+        }
+    }
+}

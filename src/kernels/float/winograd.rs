@@ -1,7 +1,8 @@
 //! Convolutions with 3 x 3 windows that move by one, in 16 products where 36 are asked for: Winograd's F(2 x 2, 3 x 3). Tiles
 //! of 4 x 4 inputs are transformed, multiplied with transformed weights and transformed back to 2 x 2 results, of one block
 //! of results at a time, so that all of it stays in a cache. Rounding is no worse than that of plain sums. Infinite inputs
-//! and NaN would spread over their tiles: the caller is told of them. Knows images and blocks, no layers.
+//! and NaN would spread over their tiles, and what is added and taken away again may overflow where plain sums do not: the
+//! caller is told of inputs that are so large for the weights. Knows images and blocks, no layers.
 #![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
 
 use super::epilogue::{Column, Epilogue};
@@ -22,6 +23,8 @@ pub(super) struct Packed {
     panels: Vec<Panels>,
     channels: usize,
     outputs: usize,
+    /// The largest weight, without its sign.
+    largest: f32,
 }
 
 /// G: what weights along a side become.
@@ -39,13 +42,22 @@ impl Packed {
             of_weights([row(0), row(1), row(2)])[plane / 4] as f32
         };
         let mut panels = Vec::new();
+        let largest = weights.iter().fold(0.0, |most: f32, w| most.max(w.abs()));
         for first in (0..outputs).step_by(BLOCK) {
             for plane in 0..PLANES {
                 let columns = BLOCK.min(outputs - first);
                 panels.push(Panels::new(columns, channels, |column, k| at(plane, first + column, k))?);
             }
         }
-        Ok(Packed { panels, channels, outputs })
+        Ok(Packed { panels, channels, outputs, largest })
+    }
+}
+
+impl Packed {
+    /// What an input is multiplied with so that its square overflows where sums of such inputs may: a plane holds sums of four
+    /// inputs and of weights up to 9/4 of the largest one, a result nine sums over all channels.
+    fn scale(&self) -> f32 {
+        4.0 * 2.25 * 9.0 * self.channels as f32 * (self.largest / f32::MAX.sqrt())
     }
 }
 
@@ -70,7 +82,8 @@ pub(super) struct Padded<'a> {
     pub line: usize,
 }
 
-/// Computes a block of results from images with padding. False, with nothing written, where an input is not finite.
+/// Computes a block of results from images with padding. False, with nothing written, where an input is not finite, or so
+/// large that sums may overflow.
 pub(super) fn block(
     packed: &Packed,
     images: Padded<'_>,
@@ -84,9 +97,10 @@ pub(super) fn block(
     let mut inputs = Scratch::new(PLANES * count * stride)?;
     let isa = out.isa();
     let channels = packed.channels;
-    if !with(isa, Forward { images, tiles, channels, stride, planes: &mut inputs }) {
+    if !with(isa, Bounded { images, tiles, channels, scale: packed.scale() }) {
         return Ok(false);
     }
+    with(isa, Forward { images, tiles, channels, stride, planes: &mut inputs });
     let mut sums = Scratch::new(PLANES * count * BLOCK)?;
     let run = [Run { offset: 0, len: packed.channels }];
     for first in (out.columns.start..out.columns.end).step_by(BLOCK) {
@@ -110,6 +124,42 @@ pub(super) fn block(
     Ok(true)
 }
 
+/// Whether all inputs are finite, and none is so large that sums may overflow.
+struct Bounded<'a> {
+    images: Padded<'a>,
+    tiles: Tiles,
+    channels: usize,
+    scale: f32,
+}
+
+impl Work for Bounded<'_> {
+    type Out = bool;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) -> bool {
+        let (tiles, scale) = (self.tiles, l.splat(self.scale));
+        let width = (tiles.across * SIDE + 2) * self.channels;
+        // Squares cannot cancel each other; several sums do not wait for one another.
+        let mut sums = [l.splat(0.0); 4];
+        for row in 0..tiles.rows {
+            let at = tiles.first + row;
+            let start = at / tiles.down * self.images.image + at % tiles.down * SIDE * self.images.line;
+            // The next row of tiles begins with the last two lines of this one.
+            let goes_on = row + 1 < tiles.rows && !(at + 1).is_multiple_of(tiles.down);
+            for line in 0..if goes_on { 2 } else { 4 } {
+                let line = &self.images.values[start + line * self.images.line..][..width];
+                for block in line.chunks(4 * LANES) {
+                    for (sum, part) in sums.iter_mut().zip(block.chunks(LANES)) {
+                        let x = l.mul(l.load_some(part, 0.0), scale);
+                        *sum = l.fma(x, x, *sum);
+                    }
+                }
+            }
+        }
+        l.sum(l.add(l.add(sums[0], sums[1]), l.add(sums[2], sums[3]))).is_finite()
+    }
+}
+
 /// Transforms inputs: planes of tiles of channels.
 struct Forward<'a> {
     images: Padded<'a>,
@@ -126,13 +176,12 @@ fn of_inputs<L: Lanes>(l: L, d: [L::V; 4]) -> [L::V; 4] {
 }
 
 impl Work for Forward<'_> {
-    type Out = bool;
+    type Out = ();
 
     #[inline(always)]
-    fn run<L: Lanes>(self, l: L) -> bool {
+    fn run<L: Lanes>(self, l: L) {
         let (tiles, zero) = (self.tiles, l.splat(0.0));
         let plane = tiles.rows * tiles.across * self.stride;
-        let mut check = zero;
         for tile in 0..tiles.rows * tiles.across {
             let (row, column) = (tiles.first + tile / tiles.across, tile % tiles.across);
             let start = row / tiles.down * self.images.image
@@ -155,16 +204,9 @@ impl Work for Forward<'_> {
                     for i in 0..4 {
                         l.store_some(&mut self.planes[(4 * i + j) * plane + to..][..LANES], v[i]);
                     }
-                    // The outer planes together have each input once: zeros, unless one is not finite.
-                    if j == 0 || j == 3 {
-                        check = l.fma(l.add(v[0], v[3]), zero, check);
-                    }
                 }
             }
         }
-        let mut lanes = [0.0; LANES];
-        l.store(&mut lanes, check);
-        lanes.iter().all(|x| !x.is_nan())
     }
 }
 
