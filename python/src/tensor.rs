@@ -283,6 +283,30 @@ impl PyTensor {
         convert::numpy_of(slf.py(), tensor)
     }
 
+    /// The name of the tensor's type as PyTorch has it, `torch.FloatTensor`; the tensor in another type where one is given.
+    #[pyo3(name = "type", signature = (dtype=None))]
+    fn type_name<'py>(slf: &Bound<'py, Self>, dtype: Option<&Any<'py>>) -> PyResult<Any<'py>> {
+        if let Some(dtype) = dtype {
+            return eager::method(slf.as_any(), "to", &[dtype.clone()], None);
+        }
+        let name = match slf.get().inner.dtype() {
+            DType::F32 => "Float",
+            DType::F64 => "Double",
+            DType::F16 => "Half",
+            DType::BF16 => "BFloat16",
+            DType::I64 => "Long",
+            DType::I32 => "Int",
+            DType::I16 => "Short",
+            DType::I8 => "Char",
+            DType::U8 => "Byte",
+            DType::Bool => "Bool",
+            DType::C64 => "ComplexFloat",
+            DType::C128 => "ComplexDouble",
+            other => return Err(PyRuntimeError::new_err(format!("tensors of {other} have no type name"))),
+        };
+        format!("torch.{name}Tensor").into_bound_py_any(slf.py())
+    }
+
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,

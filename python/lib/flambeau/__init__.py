@@ -11,29 +11,33 @@ import sys as _sys
 from typing import Any, Callable, Final, Optional
 
 from . import _flambeau
-from ._extend import Dialect, Rule, RuleError, create_function, dialect, pass_, pipeline, rule, run_passes, term
+from ._extend import Dialect, Rule, RuleError, create_function, dialect, op, pass_, passes, pipeline, rule, run_passes, term
 from ._flambeau import Block, CompileError, Error, Future, Graph, Node, Tensor, Use, Value, device, dtype, parse_ir
 from ._flambeau import __version__, get_num_threads, set_num_threads
 from ._flambeau import grad_enabled as is_grad_enabled
 from ._explain import Explanation, diff, explain
 from ._files import CompilationUnit, freeze, load, save
 from ._modules import ConstMap, RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject
-from ._answers import _overload
+from ._answers import _overload, _overload_method
 from ._script import interface, script
-from ._source import FrontendError, NotSupportedError
+from ._source import FrontendError, NotSupportedError, UnsupportedNodeError
 from ._tensors import (
-    Size, as_tensor, enable_grad, from_dlpack, from_numpy, function as _function, is_tensor, manual_seed, no_grad, ops,
+    Size, as_tensor, enable_grad, from_dlpack, from_numpy, function as _function, is_tensor, no_grad, ops,
     sized as _sized, tensor,
 )  # fmt: skip
 from ._tensors import DTYPES as _DTYPES
 from ._tensors import dtype_of as _dtype_of
+from ._containers import ScriptDict, ScriptList
+from ._numbers import finfo, iinfo
+from ._random import Generator, manual_seed
+from ._types import Argument, Schema, Type
 from ._trace import (
-    TopLevelTracedModule, TracerWarning, TracingCheckError, is_tracing, trace, trace_module,
+    TopLevelTracedModule, TracedModule, TracerWarning, TracingCheckError, is_tracing, trace, trace_module,
 )  # fmt: skip
 from ._jit import (
     Attribute, annotate, enable_onednn_fusion, export, fork, fuser, ignore, is_scripting, isinstance, last_executed_optimized_graph,
     optimize_for_inference, optimized_execution, run_frozen_optimizations, script_if_tracing, script_method,
-    set_fusion_strategy, strict_fusion, unused, wait, _fork, _wait, _unwrap_optional, onednn_fusion_enabled,
+    set_fusion_strategy, strict_fusion, unused, wait, _fork, _wait, _unwrap_optional, _script_if_tracing, _IgnoreContextManager, onednn_fusion_enabled,
     jit_module_from_flatbuffer, save_jit_module_to_flatbuffer, set_module, export_opnames, ScriptWarning,
 )  # fmt: skip
 
@@ -51,18 +55,16 @@ newaxis = None
 zeros, ones, empty, rand, randn = map(_sized, ("zeros", "ones", "empty", "rand", "randn"))
 
 
-class _JITInfo:
-    """Stands where `torch.jit._state` is looked for."""
-
-
 def __getattr__(name: str) -> Any:
     """Functions of `torch` are made when they are asked for: each op whose name is asked."""
-    if name in ("jit", "nn", "linalg", "fft", "special", "compiler", "utils"):
+    if name in ("jit", "nn", "linalg", "fft", "special", "frontend"):
         import importlib
 
         return importlib.import_module(f"flambeau.{name}")
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _REFUSED:
+        raise AttributeError(f"flambeau has no {name}: {_REFUSED[name]}")
     if _flambeau.known_op(f"aten::{name}") or name in _PYTHON_FUNCTIONS:
         made = _function(f"torch.{name}")
         globals()[name] = made
@@ -74,6 +76,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'flambeau' has no attribute '{name}'")
 
 
+# Parts of `torch.jit` that stay PyTorch's, and why.
+_REFUSED = {
+    "_state": "it switches PyTorch's compiler off; here `script` is called, or is not",
+    "_recursive": "it is the inside of PyTorch's compiler; flambeau.script takes modules",
+}
+
 # Functions of `torch` that PyTorch writes in Python.
 _PYTHON_FUNCTIONS = frozenset(
     "align_tensors atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum "
@@ -82,4 +90,4 @@ _PYTHON_FUNCTIONS = frozenset(
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "jit", "nn"])
+    return sorted([*globals(), "jit", "nn", "linalg", "fft", "special", "frontend"])

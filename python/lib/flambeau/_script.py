@@ -12,7 +12,9 @@ from typing import Any
 
 from . import _flambeau
 from ._answers import Answers, _is_module_class, _modifier, is_module
+from ._containers import ScriptDict, ScriptList
 from ._flambeau import Program
+from ._jit import ScriptWarning
 from ._module_types import script_module
 from ._modules import ScriptFunction, ScriptModule, ScriptObject
 from ._names import _scope_of_class, info_of
@@ -42,7 +44,9 @@ def script(
             FutureWarning,
             stacklevel=2,
         )
-    if isinstance(obj, (ScriptModule, ScriptFunction, ScriptObject)):
+    if example_inputs is not None:
+        warnings.warn("example_inputs tells no types to Flambeau: annotate parameters that are no tensors", ScriptWarning, stacklevel=2)
+    if isinstance(obj, (ScriptModule, ScriptFunction, ScriptObject, ScriptList, ScriptDict)):
         return obj
     if isinstance(obj, str):
         core = _flambeau.load_bytes(obj.encode(), "<string>")
@@ -51,9 +55,9 @@ def script(
     if is_module(obj):
         return script_module(obj)
     if isinstance(obj, dict):
-        return dict(obj)
+        return ScriptDict(obj)
     if isinstance(obj, list):
-        return list(obj)
+        return ScriptList(obj)
     if isinstance(obj, type):
         return script_class(obj)
     if isinstance(obj, types.MethodType):
