@@ -27,6 +27,8 @@ test)
     pip numpy mypy
     "$venv/bin/python" -m unittest discover -s python/tests
     "$venv/bin/python" python/stubs.py --check
+    # What users write is checked strictly; the package itself is to them what an installed one is.
+    MYPYPATH=python/lib "$venv/bin/python" -m mypy --strict --follow-imports=silent python/tests/typed_program.py
     MYPYPATH=python/lib "$venv/bin/python" -m mypy.stubtest flambeau._flambeau --allowlist python/stubtest.txt
     ;;
 ecosystem)

@@ -35,14 +35,38 @@ from ._trace import (
     TopLevelTracedModule, TracedModule, TracerWarning, TracingCheckError, is_tracing, trace, trace_module,
 )  # fmt: skip
 from ._jit import (
-    Attribute, annotate, enable_onednn_fusion, export, fork, fuser, ignore, is_scripting, isinstance, last_executed_optimized_graph,
+    Attribute, annotate, enable_onednn_fusion, export, fork, fuser, ignore, is_scripting, isinstance as isinstance, last_executed_optimized_graph,
     optimize_for_inference, optimized_execution, run_frozen_optimizations, script_if_tracing, script_method,
     set_fusion_strategy, strict_fusion, unused, wait, _fork, _wait, _unwrap_optional, _script_if_tracing, _IgnoreContextManager, onednn_fusion_enabled,
     jit_module_from_flatbuffer, save_jit_module_to_flatbuffer, set_module, export_opnames, ScriptWarning,
 )  # fmt: skip
 
-for _name, _value in _DTYPES.items():
-    globals()[_name] = _value
+uint8: dtype = _DTYPES["uint8"]
+int8: dtype = _DTYPES["int8"]
+int16: dtype = _DTYPES["int16"]
+int32: dtype = _DTYPES["int32"]
+int64: dtype = _DTYPES["int64"]
+float16: dtype = _DTYPES["float16"]
+float32: dtype = _DTYPES["float32"]
+float64: dtype = _DTYPES["float64"]
+complex32: dtype = _DTYPES["complex32"]
+complex64: dtype = _DTYPES["complex64"]
+complex128: dtype = _DTYPES["complex128"]
+bool: dtype = _DTYPES["bool"]
+qint8: dtype = _DTYPES["qint8"]
+quint8: dtype = _DTYPES["quint8"]
+qint32: dtype = _DTYPES["qint32"]
+bfloat16: dtype = _DTYPES["bfloat16"]
+quint4x2: dtype = _DTYPES["quint4x2"]
+quint2x4: dtype = _DTYPES["quint2x4"]
+float8_e5m2: dtype = _DTYPES["float8_e5m2"]
+float8_e4m3fn: dtype = _DTYPES["float8_e4m3fn"]
+float8_e5m2fnuz: dtype = _DTYPES["float8_e5m2fnuz"]
+float8_e4m3fnuz: dtype = _DTYPES["float8_e4m3fnuz"]
+uint16: dtype = _DTYPES["uint16"]
+uint32: dtype = _DTYPES["uint32"]
+uint64: dtype = _DTYPES["uint64"]
+float8_e8m0fnu: dtype = _DTYPES["float8_e8m0fnu"]
 float, double, half, long, int, short = (
     _DTYPES["float32"], _DTYPES["float64"], _DTYPES["float16"], _DTYPES["int64"], _DTYPES["int32"], _DTYPES["int16"],
 )  # fmt: skip
@@ -52,7 +76,7 @@ strided, sparse_coo = 0, 1
 contiguous_format, preserve_format, channels_last, channels_last_3d = 0, 1, 2, 3
 newaxis = None
 
-zeros, ones, empty, rand, randn = map(_sized, ("zeros", "ones", "empty", "rand", "randn"))
+zeros, ones, empty, rand, randn = _sized("zeros"), _sized("ones"), _sized("empty"), _sized("rand"), _sized("randn")
 
 
 def __getattr__(name: str) -> Any:
@@ -75,6 +99,28 @@ def __getattr__(name: str) -> Any:
         return from_torch
     raise AttributeError(f"module 'flambeau' has no attribute '{name}'")
 
+
+# What `from flambeau import *` brings: all names but those that stand for Python's own (`int`, `isinstance`).
+__all__ = [
+    "Any", "Argument", "Attribute", "Block", "CompilationUnit", "CompileError", "ConstMap", "Dialect", "Error",
+    "Explanation", "Final", "FrontendError", "Future", "Generator", "Graph", "Node", "NotSupportedError", "Optional",
+    "RecursiveScriptModule", "Rule", "RuleError", "Schema", "ScriptDict", "ScriptFunction", "ScriptList",
+    "ScriptMethod", "ScriptModule", "ScriptObject", "ScriptWarning", "Size", "Tensor", "TopLevelTracedModule",
+    "TracedModule", "TracerWarning", "TracingCheckError", "Type", "UnsupportedNodeError", "Use", "Value",
+    "__version__", "annotate", "as_tensor", "bfloat16", "bool", "cdouble", "cfloat", "channels_last",
+    "channels_last_3d", "complex128", "complex32", "complex64", "contiguous_format", "create_function", "device",
+    "dialect", "diff", "double", "dtype", "empty", "enable_grad", "enable_onednn_fusion", "explain", "export",
+    "export_opnames", "finfo", "float16", "float32", "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "fork", "freeze", "from_dlpack", "from_numpy", "fuser", "get_num_threads",
+    "half", "ignore", "iinfo", "int16", "int32", "int64", "int8", "interface", "is_grad_enabled", "is_scripting",
+    "is_tensor", "is_tracing", "jit_module_from_flatbuffer", "last_executed_optimized_graph", "load", "long",
+    "manual_seed", "newaxis", "no_grad", "onednn_fusion_enabled", "ones", "op", "ops", "optimize_for_inference",
+    "optimized_execution", "parse_ir", "pass_", "passes", "pipeline", "preserve_format", "qint32", "qint8",
+    "quint2x4", "quint4x2", "quint8", "rand", "randn", "rule", "run_frozen_optimizations", "run_passes", "save",
+    "save_jit_module_to_flatbuffer", "script", "script_if_tracing", "script_method", "set_fusion_strategy",
+    "set_module", "set_num_threads", "short", "sparse_coo", "strict_fusion", "strided", "tensor", "term", "trace",
+    "trace_module", "uint16", "uint32", "uint64", "uint8", "unused", "wait", "zeros",
+]  # fmt: skip
 
 # Parts of `torch.jit` that stay PyTorch's, and why.
 _REFUSED = {

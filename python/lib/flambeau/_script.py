@@ -8,7 +8,7 @@ import sys
 import types
 import warnings
 import weakref
-from typing import Any
+from typing import Any, Callable, Protocol, TypeVar, overload
 
 from . import _flambeau
 from ._answers import Answers, _is_module_class, _modifier, is_module
@@ -16,7 +16,7 @@ from ._containers import ScriptDict, ScriptList
 from ._flambeau import Program
 from ._jit import ScriptWarning
 from ._module_types import script_module
-from ._modules import ScriptFunction, ScriptModule, ScriptObject
+from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule, ScriptObject
 from ._names import _scope_of_class, info_of
 
 # --- the door ---
@@ -34,6 +34,28 @@ def _kind_of(function: Any) -> str | None:
 _scripted: "weakref.WeakKeyDictionary[Any, ScriptFunction]" = weakref.WeakKeyDictionary()
 
 
+class _Module(Protocol):
+    """A module of PyTorch, for checkers of types."""
+
+    def named_parameters(self) -> Any: ...
+    def named_modules(self) -> Any: ...
+
+
+_T = TypeVar("_T")
+
+
+@overload
+def script(obj: _Module, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> RecursiveScriptModule: ...
+@overload
+def script(obj: type[_T], optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> type[_T]: ...
+@overload
+def script(obj: str, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any: ...
+@overload
+def script(obj: list[Any], optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> ScriptList: ...
+@overload
+def script(obj: dict[Any, Any], optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> ScriptDict: ...
+@overload
+def script(obj: Callable[..., Any], optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> ScriptFunction: ...
 def script(
     obj: Any = None, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:
