@@ -422,11 +422,7 @@ fn buffer_can(tensor: &Tensor) -> bool {
 pub(crate) fn numpy_of<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if !buffer_can(tensor) {
-        let name = match tensor.dtype() {
-            DType::BF16 => "BFloat16".to_string(),
-            DType::C32 => "ComplexHalf".to_string(),
-            other => other.to_string(),
-        };
+        let name = tensor.dtype().type_name();
         return Err(PyTypeError::new_err(format!("Got unsupported ScalarType {name}")));
     }
     errors::imported(py, &ASARRAY, "numpy", "asarray")?.call1((PyTensor::new(tensor.clone()),))

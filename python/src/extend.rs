@@ -239,6 +239,7 @@ pub(crate) fn passes() -> PyResult<Vec<(String, String)>> {
     let own = set.passes().iter().map(|pass| (pass.name.to_string(), pass.summary.to_string()));
     let known: Vec<(String, String)> = own.collect();
     let names: Vec<String> = set.names().map(str::to_string).collect();
-    let named = names.into_iter().filter_map(|name| set.named(&name).map(|text| (name.clone(), text.to_string())));
+    let named =
+        names.into_iter().filter_map(|name| set.named(&name).map(|text| (name.clone(), text.to_string())));
     Ok(known.iter().cloned().chain(named).collect())
 }

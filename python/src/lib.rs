@@ -39,7 +39,9 @@ mod _flambeau {
     #[pymodule_export]
     use super::host::compile;
     #[pymodule_export]
-    use super::program::{PyProgram, command, exported_programs, extra_files, load_bytes, load_path, parse_ir, python_calls};
+    use super::program::{
+        PyProgram, command, exported_programs, extra_files, load_bytes, load_path, parse_ir, python_calls,
+    };
     #[pymodule_export]
     use super::runs::{
         draw_from, get_num_threads, grad_enabled, manual_seed, optimized, set_grad_enabled, set_num_threads,

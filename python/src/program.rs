@@ -572,7 +572,7 @@ pub(crate) fn load_path(
     program: Option<&str>,
 ) -> PyResult<PyProgram> {
     let toolkit = runs::toolkit()?;
-    let open = |path: &Path| {
+    let open = |path: &Path| -> flambeau::diag::Result<Archive> {
         let archive = Archive::open(path)?;
         Ok(match program {
             Some(name) => archive.choosing(name),

@@ -25,7 +25,9 @@ impl PyShared {
             _ => return Err(PyTypeError::new_err("only lists and dictionaries are shared")),
         };
         if !is_uniform {
-            return Err(PyTypeError::new_err(format!("the items are not all of one type: the first makes {ty}")));
+            return Err(PyTypeError::new_err(format!(
+                "the items are not all of one type: the first makes {ty}"
+            )));
         }
         Ok(PyShared { value })
     }
@@ -38,7 +40,8 @@ impl PyShared {
     /// What it holds now, as a list or dictionary of Python; `kind` says whose arrays.
     #[pyo3(signature = (kind=None))]
     fn copied<'py>(&self, py: Python<'py>, kind: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        let call = Call { kind: kind.and_then(Kind::by_name), ..Call::default() };
+        let mut call = Call::default();
+        call.kind = kind.and_then(Kind::by_name);
         call.give(py, &self.value, None)
     }
 

@@ -289,21 +289,7 @@ impl PyTensor {
         if let Some(dtype) = dtype {
             return eager::method(slf.as_any(), "to", &[dtype.clone()], None);
         }
-        let name = match slf.get().inner.dtype() {
-            DType::F32 => "Float",
-            DType::F64 => "Double",
-            DType::F16 => "Half",
-            DType::BF16 => "BFloat16",
-            DType::I64 => "Long",
-            DType::I32 => "Int",
-            DType::I16 => "Short",
-            DType::I8 => "Char",
-            DType::U8 => "Byte",
-            DType::Bool => "Bool",
-            DType::C64 => "ComplexFloat",
-            DType::C128 => "ComplexDouble",
-            other => return Err(PyRuntimeError::new_err(format!("tensors of {other} have no type name"))),
-        };
+        let name = slf.get().inner.dtype().type_name();
         format!("torch.{name}Tensor").into_bound_py_any(slf.py())
     }
 

@@ -111,8 +111,11 @@ class Answers:
         if isinstance(found, staticmethod):
             return ("static", self.text_of(found.__func__, f"{cls}.{name}"))
         if isinstance(found, property):
-            setter = self.source(found.fset) if found.fset else None
-            return ("property", self.source(found.fget), setter)
+            parts = [self.source(part) if part else None for part in (found.fget, found.fset)]
+            for part in parts:
+                if part is not None:
+                    _scopes[part[0]].names = {**info_of(python).scope.names, **_scopes[part[0]].names}
+            return ("property", *parts)
         if isinstance(found, types.FunctionType):
             return ("method", self.method_source(found))
         return None

@@ -166,7 +166,10 @@ impl Archive {
         if flat::is_flat(&bytes) {
             let flat::Contents { directory, trees, version } = flat::read(&bytes, &limits)?;
             check_version(version)?;
-            return Ok((Archive { bytes, directory, trees, limits, version, big_endian: false, chosen: None }, Vec::new()));
+            return Ok((
+                Archive { bytes, directory, trees, limits, version, big_endian: false, chosen: None },
+                Vec::new(),
+            ));
         }
         let directory = zip::read_directory(&bytes, &limits).map_err(|error| {
             // A zip file of another kind need not keep the laws of archives.
@@ -177,7 +180,8 @@ impl Archive {
             }
         })?;
         let trees = IndexMap::new();
-        let mut archive = Archive { bytes, directory, trees, limits, version: 0, big_endian: false, chosen: None };
+        let mut archive =
+            Archive { bytes, directory, trees, limits, version: 0, big_endian: false, chosen: None };
         let mut problems = Vec::new();
         if let Err(error) = check_format(&archive.directory) {
             // The version may be missing for the same reason.
