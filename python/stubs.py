@@ -6,15 +6,58 @@ import pathlib
 import sys
 
 TARGET = pathlib.Path(__file__).parent / "lib" / "flambeau" / "_flambeau.pyi"
-RESULTS = {"__repr__": "str", "__str__": "str", "__bool__": "bool", "__len__": "int", "__hash__": "int"}
+RESULTS = {"__repr__": "str", "__str__": "str", "__bool__": "bool", "__len__": "int", "__hash__": "int", "__init__": "None"}
+
+# Results of members by class, `.` for functions of the module; what stands here is what the extension gives.
+_TENSOR = (
+    "abs add and copy deepcopy floordiv getitem iadd iand ifloordiv imod imul invert ior isub itruediv ixor lshift matmul mod mul "
+    "neg or pos pow radd rand rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rshift rsub rtruediv rxor sub truediv xor"
+).split()
+TYPED = {
+    "Tensor": {
+        **{f"__{name}__": "Tensor" for name in _TENSOR}, "__iter__": "Iterator[Tensor]", "__contains__": "bool", "__dir__": "list[str]",
+        "__float__": "float", "__int__": "int", "__index__": "int", "__complex__": "complex", "__dlpack_device__": "tuple[int, int]",
+        "__lt__": "Tensor", "__le__": "Tensor", "__gt__": "Tensor", "__ge__": "Tensor", "__format__": "str",
+        "_id": "int", "_version": "int", "cpu": "Tensor", "data": "Tensor", "data_ptr": "int", "device": "device", "dim": "int",
+        "dtype": "dtype", "element_size": "int", "grad": "Tensor | None", "is_contiguous": "bool", "is_leaf": "bool", "ndim": "int",
+        "nelement": "int", "numel": "int", "requires_grad": "bool", "requires_grad_": "Tensor", "storage_offset": "int", "shape": "Size",
+    },
+    "Graph": {
+        "nodes": "list[Node]", "inputs": "list[Value]", "outputs": "list[Value]", "findNode": "Node | None",
+        "findAllNodes": "list[Node]", "copy": "Graph", "block": "Block", "param_node": "Node", "return_node": "Node", "all_nodes": "list[Node]",
+    },
+    "Node": {
+        "kind": "str", "inputs": "list[Value]", "outputs": "list[Value]", "output": "Value", "input": "Value", "blocks": "list[Block]",
+        "inputsSize": "int", "outputsSize": "int",
+    },
+    "Value": {"debugName": "str", "node": "Node", "unique": "int", "offset": "int", "requiresGrad": "bool", "uses": "list[Use]", "type": "Type", "isCompleteTensor": "bool"},
+    "Block": {"nodes": "list[Node]", "inputs": "list[Value]", "outputs": "list[Value]"},
+    "Use": {"user": "Node", "offset": "int"},
+    "Future": {"done": "bool"},
+    "device": {"type": "str", "index": "int | None"},
+    "dtype": {"is_complex": "bool", "is_floating_point": "bool", "is_signed": "bool", "itemsize": "int", "code": "int"},
+    ".": {
+        "get_num_threads": "int", "set_num_threads": "None", "grad_enabled": "bool", "set_grad_enabled": "bool", "known_op": "bool",
+        "parse_ir": "Graph", "from_array": "Tensor", "tensor_of": "Tensor", "tensor_from_bytes": "Tensor", "load_bytes": "Program",
+        "load_path": "Program", "compile": "Program", "manual_seed": "None", "all_dtypes": "list[tuple[str, dtype]]", "optimized": "bool",
+        "exported_programs": "list[str]", "passes": "list[tuple[str, str]]", "command": "int", "set_optimized": "bool",
+    },
+}  # fmt: skip
+# Parameters that are not Any.
+GIVEN = {("Value", "setType", "ty"): "str"}
 
 
-def signature(value: object, name: str) -> str:
+def result(owner: str, name: str) -> str:
+    """What a member gives."""
+    return TYPED.get(owner, {}).get(name) or RESULTS.get(name, "Any")
+
+
+def signature(value: object, name: str, owner: str = ".") -> str:
     """Parameters of a function as a stub has them."""
     try:
         found = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        return "(*args: Any, **kwargs: Any) -> Any"
+        return f"(*args: Any, **kwargs: Any) -> {result(owner, name)}"
     parts, seen_positional, starred = [], False, False
     for parameter in found.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -31,13 +74,14 @@ def signature(value: object, name: str) -> str:
             parts.append("*")
             starred = True
         seen_positional = seen_positional or parameter.kind is parameter.POSITIONAL_ONLY
-        text = parameter.name if parameter.name in ("self", "cls") else f"{parameter.name}: Any"
+        given = GIVEN.get((owner, name, parameter.name), "Any")
+        text = parameter.name if parameter.name in ("self", "cls") else f"{parameter.name}: {given}"
         if parameter.default is not parameter.empty:
             text += f" = {parameter.default!r}" if parameter.default in (None, True, False) or isinstance(parameter.default, str) else " = ..."
         parts.append(text)
     if seen_positional:
         parts.append("/")
-    return f"({', '.join(parts)}) -> {RESULTS.get(name, 'Any')}"
+    return f"({', '.join(parts)}) -> {result(owner, name)}"
 
 
 def class_text(name: str, value: type) -> list[str]:
@@ -55,11 +99,16 @@ def class_text(name: str, value: type) -> list[str]:
         if isinstance(found, staticmethod) or keyword.iskeyword(member):
             continue
         if inspect.isgetsetdescriptor(found) or inspect.ismemberdescriptor(found):
-            lines += ["    @property", f"    def {member}(self) -> Any: ..."]
+            lines += ["    @property", f"    def {member}(self) -> {result(name, member)}: ..."]
             continue
         if callable(found):
-            lines.append(f"    def {member}{signature(found, member)}: ...")
+            lines.append(f"    def {member}{signature(found, member, name)}: ...")
     if name == "Tensor":
+        # Parameters of Python's own methods are objects; a setter is a property's.
+        lines = [line.replace("(self, value: Any, /) -> Any: ...", "(self, value: Any, /) -> Tensor: ...  # type: ignore[override]") if "def __eq__" in line or "def __ne__" in line else line for line in lines]
+        for setter, kind in (("grad", "Tensor | None"), ("data", "Tensor"), ("requires_grad", "bool")):
+            at = lines.index(f"    def {setter}(self) -> {kind}: ...")
+            lines[at + 1 : at + 1] = [f"    @{setter}.setter", f"    def {setter}(self, value: Any) -> None: ..."]
         lines.append("    def __getattr__(self, name: str) -> Any: ...")
     return lines
 
@@ -69,7 +118,7 @@ def text() -> str:
     sys.path.insert(0, str(TARGET.parent.parent))
     from flambeau import _flambeau
 
-    lines = ["# Generated by stubs.py.", "from typing import Any, final", "", "from typing_extensions import disjoint_base", "", "__version__: str", f"__all__ = {sorted(_flambeau.__all__)!r}", ""]
+    lines = ["# Generated by stubs.py.", "from typing import Any, Iterator, final", "", "from typing_extensions import disjoint_base", "", "from ._tensors import Size", "from ._types import Type", "", "__version__: str", f"__all__ = {sorted(_flambeau.__all__)!r}", ""]
     for name, value in sorted(vars(_flambeau).items()):
         if name.startswith("__"):
             continue

@@ -5,6 +5,7 @@ use crate::buffer;
 use crate::dtype::{PyDType, PyDevice, dtype_from};
 use crate::errors;
 use crate::program::{Core, PyProgram};
+use crate::shared::PyShared;
 use crate::tensor::PyTensor;
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::guest::Described;
@@ -138,13 +139,19 @@ impl<'py> Call<'py> {
         if let Ok(core) = object.cast::<PyProgram>() {
             return core.get().as_value();
         }
+        if let Ok(shared) = object.cast::<PyShared>() {
+            return Ok(shared.get().value.clone());
+        }
         if let Ok(future) = object.cast::<PyFuture>() {
             return Ok(Value::Future(future.get().future.clone()));
         }
-        if let Ok(core) = object.getattr(intern!(py, "_c"))
-            && let Ok(core) = core.cast::<PyProgram>()
-        {
-            return core.get().as_value();
+        if let Ok(core) = object.getattr(intern!(py, "_c")) {
+            if let Ok(core) = core.cast::<PyProgram>() {
+                return core.get().as_value();
+            }
+            if let Ok(shared) = core.cast::<PyShared>() {
+                return Ok(shared.get().value.clone());
+            }
         }
         let class = object.get_type();
         let class = class.name()?;
@@ -414,6 +421,10 @@ fn buffer_can(tensor: &Tensor) -> bool {
 /// A NumPy array over a tensor's memory.
 pub(crate) fn numpy_of<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if !buffer_can(tensor) {
+        let name = tensor.dtype().type_name();
+        return Err(PyTypeError::new_err(format!("Got unsupported ScalarType {name}")));
+    }
     errors::imported(py, &ASARRAY, "numpy", "asarray")?.call1((PyTensor::new(tensor.clone()),))
 }
 

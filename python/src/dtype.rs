@@ -35,6 +35,12 @@ impl PyDType {
         self.0.code() as u64 + 1000
     }
 
+    /// The number that scripts know it by.
+    #[getter]
+    fn code(&self) -> i64 {
+        self.0.code()
+    }
+
     /// Bytes of an element.
     #[getter]
     fn itemsize(&self) -> usize {

@@ -232,3 +232,16 @@ pub(crate) fn add_rules<'py>(
 pub(crate) fn additions() -> Vec<(&'static str, String)> {
     ADDITIONS.lock().iter().map(|(key, _)| key.clone()).collect()
 }
+
+/// All passes that pipelines know, each with what it does; then the named pipelines with the passes that they are.
+#[pyfunction]
+pub(crate) fn passes() -> PyResult<Vec<(String, String)>> {
+    let toolkit = runs::toolkit()?;
+    let set = toolkit.passes();
+    let own = set.passes().iter().map(|pass| (pass.name.to_string(), pass.summary.to_string()));
+    let known: Vec<(String, String)> = own.collect();
+    let names: Vec<String> = set.names().map(str::to_string).collect();
+    let named =
+        names.into_iter().filter_map(|name| set.named(&name).map(|text| (name.clone(), text.to_string())));
+    Ok(known.iter().cloned().chain(named).collect())
+}

@@ -104,6 +104,7 @@ impl PyHost {
             name: Symbol::new(&name),
             header: self.text(&get("header")?)?,
             methods: get("methods")?.try_iter()?.map(|m| self.text(&m?)).collect::<PyResult<_>>()?,
+            properties: get("properties")?.extract()?,
             has_init: get("has_init")?.extract()?,
             items,
         })

@@ -16,6 +16,7 @@ mod host;
 mod operators;
 mod program;
 mod runs;
+mod shared;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -32,18 +33,22 @@ mod _flambeau {
     #[pymodule_export]
     use super::eager::{built_op, call_op, known_op, op_schemas, set_tracing};
     #[pymodule_export]
-    use super::extend::{add_dialect, add_op, add_pass, add_pipeline, add_rules, additions};
+    use super::extend::{add_dialect, add_op, add_pass, add_pipeline, add_rules, additions, passes};
     #[pymodule_export]
     use super::graph::{PyBlock, PyGraph, PyInsertGuard, PyNode, PyUse, PyValue, run_passes};
     #[pymodule_export]
     use super::host::compile;
     #[pymodule_export]
-    use super::program::{PyProgram, command, extra_files, load_bytes, load_path, parse_ir, python_calls};
+    use super::program::{
+        PyProgram, command, exported_programs, extra_files, load_bytes, load_path, parse_ir, python_calls,
+    };
     #[pymodule_export]
     use super::runs::{
-        get_num_threads, grad_enabled, manual_seed, optimized, set_grad_enabled, set_num_threads,
+        draw_from, get_num_threads, grad_enabled, manual_seed, optimized, set_grad_enabled, set_num_threads,
         set_optimized, set_plan_limit,
     };
+    #[pymodule_export]
+    use super::shared::PyShared;
     #[pymodule_export]
     use super::tensor::{PyTensor, from_array, tensor_from_bytes, tensor_of};
 

@@ -6,8 +6,9 @@ use crate::graph::PyGraph;
 use crate::runs;
 use crate::tensor::PyTensor;
 use flambeau::diag::{Diagnostic, Source, panics};
+use flambeau::dialects::prim::constant;
 use flambeau::dialects::{Effects, one};
-use flambeau::frontend::archive::{Archive, save as writer};
+use flambeau::frontend::archive::{self, Archive, save as writer};
 use flambeau::frontend::python_print;
 use flambeau::frontend::script::compile_further;
 use flambeau::ir::{ClassKind, Function, Module, Symbol, Type};
@@ -20,7 +21,7 @@ use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// The op that calls functions of Python by their number.
@@ -77,6 +78,12 @@ impl Core {
         self.plain.module()
     }
 }
+
+/// Name, type, whether there is a default, the default, whether it is given by name alone.
+type ArgumentParts<'py> = (String, Bound<'py, PyAny>, bool, Option<Bound<'py, PyAny>>, bool);
+
+/// A schema's name, arguments and results.
+type SchemaParts<'py> = (String, Vec<ArgumentParts<'py>>, Vec<(String, Bound<'py, PyAny>)>);
 
 /// Name and type of an attribute; whether it is a parameter, a buffer, a submodule.
 type AttributeRow = (String, String, bool, bool, bool);
@@ -488,6 +495,31 @@ impl PyProgram {
         Ok(schema.to_string())
     }
 
+    /// The name of a function's schema; its arguments: name, type, default and whether it has one, whether it is given by name
+    /// alone; its results: name and type.
+    fn schema_parts<'py>(&self, py: Python<'py>, name: &str) -> PyResult<SchemaParts<'py>> {
+        let schema = &self.function(name)?.schema;
+        let call = Call::default();
+        let mut arguments = Vec::new();
+        for a in &schema.arguments {
+            let default = match &a.default {
+                Some(default) => {
+                    let value = constant::value(&[(Symbol::new("value"), default.clone())], Some(&a.ty));
+                    Some(call.give(py, &value.map_err(errors::plain)?, None)?)
+                }
+                None => None,
+            };
+            let ty = crate::graph::type_object(py, &a.ty)?;
+            arguments.push((a.name.to_string(), ty, a.default.is_some(), default, a.keyword_only));
+        }
+        let mut returns = Vec::new();
+        for r in &schema.returns {
+            returns.push((r.name.to_string(), crate::graph::type_object(py, &r.ty)?));
+        }
+        let short = schema.name.as_str().rsplit('.').next().unwrap_or_default().to_string();
+        Ok((short, arguments, returns))
+    }
+
     /// Arguments of a function: name, type, whether there is a default.
     fn arguments(&self, name: &str) -> PyResult<Vec<(String, String, bool)>> {
         let function = self.function(name)?;
@@ -548,14 +580,27 @@ impl PyProgram {
 }
 
 /// Loads a file by what is in it: an archive, `.pt2`, TorchScript source, graph text.
+/// `program` chooses one of several exported programs.
 /// With `map` an archive is mapped into memory, and the file must stay as it is while anything of the program lives.
 #[pyfunction]
-#[pyo3(signature = (path, map=false))]
-pub(crate) fn load_path(py: Python<'_>, path: PathBuf, map: bool) -> PyResult<PyProgram> {
+#[pyo3(signature = (path, map=false, program=None))]
+pub(crate) fn load_path(
+    py: Python<'_>,
+    path: PathBuf,
+    map: bool,
+    program: Option<&str>,
+) -> PyResult<PyProgram> {
     let toolkit = runs::toolkit()?;
+    let open = |path: &Path| -> flambeau::diag::Result<Archive> {
+        let archive = Archive::open(path)?;
+        Ok(match program {
+            Some(name) => archive.choosing(name),
+            None => archive,
+        })
+    };
     let loaded = py.detach(|| {
         runs::with_run(|run| match map {
-            false => toolkit.load_file(&path, run),
+            false => toolkit::load_opened(&path, run, toolkit.registry(), &open).map(|loaded| loaded.program),
             // SAFETY: the caller asks for it by `mmap=True`, whose documentation says that the file stays as it is.
             #[allow(unsafe_code, reason = "maps a file where the caller says that it stays as it is")]
             true => {
@@ -566,12 +611,33 @@ pub(crate) fn load_path(py: Python<'_>, path: PathBuf, map: bool) -> PyResult<Py
     Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
 }
 
-/// Loads an archive, source or graph text from memory; `name` is what errors call it.
+/// The names of the exported programs in an archive; none for what is no archive of such.
 #[pyfunction]
-pub(crate) fn load_bytes(py: Python<'_>, bytes: Vec<u8>, name: &str) -> PyResult<PyProgram> {
+pub(crate) fn exported_programs(py: Python<'_>, bytes: Vec<u8>) -> Vec<String> {
+    py.detach(|| match Archive::from_bytes(bytes) {
+        Ok(archive) => archive::models(&archive).map(str::to_string).collect(),
+        // What is wrong with it is said by loading it.
+        Err(_) => Vec::new(),
+    })
+}
+
+/// Loads an archive, source or graph text from memory; `name` is what errors call it, `program` chooses one of several exported
+/// programs.
+#[pyfunction]
+#[pyo3(signature = (bytes, name, program=None))]
+pub(crate) fn load_bytes(
+    py: Python<'_>,
+    bytes: Vec<u8>,
+    name: &str,
+    program: Option<&str>,
+) -> PyResult<PyProgram> {
     let toolkit = runs::toolkit()?;
     let registry = toolkit.registry();
     let loaded = py.detach(|| {
+        if let Some(program) = program {
+            let archive = Archive::from_bytes(bytes)?.choosing(program);
+            return runs::with_run(|run| toolkit::start_archive(archive, run, registry)).map(|l| l.program);
+        }
         let is_text = !bytes.starts_with(b"PK") && !bytes.contains(&0);
         match String::from_utf8(bytes) {
             Ok(text) if is_text && toolkit::is_graph(&text) => toolkit.load_graph(name, &text, "graph"),

@@ -1,11 +1,12 @@
 //! What calls share: random numbers of the process, grad mode of the thread, Python's standard output.
 
 use crate::errors;
-use flambeau::dialects::{Registry, Run};
+use flambeau::dialects::{Registry, Run, StateKeeper};
 use flambeau::toolkit::Toolkit;
 use parking_lot::{Mutex, RwLock};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::rc::Rc;
@@ -84,10 +85,39 @@ impl Write for Stdout {
     }
 }
 
+/// A generator of Python's, whose state two functions read and set.
+struct Keeper {
+    state: Py<PyAny>,
+    keep: Py<PyAny>,
+}
+
+impl StateKeeper for Keeper {
+    fn state(&self) -> flambeau::diag::Result<Option<Vec<u8>>> {
+        Python::attach(|py| {
+            let state = self.state.call0(py).and_then(|state| state.extract(py));
+            state.map_err(|error| errors::from_python(py, error))
+        })
+    }
+
+    fn keep(&self, state: &[u8]) -> flambeau::diag::Result<()> {
+        Python::attach(|py| {
+            let kept = self.keep.call1(py, (PyBytes::new(py, state),));
+            kept.map(drop).map_err(|error| errors::from_python(py, error))
+        })
+    }
+}
+
+/// Draws random numbers from a generator of Python's: `state` gives its state as bytes, or None for a generator of one's own;
+/// `keep` takes the state after a draw.
+#[pyfunction]
+pub(crate) fn draw_from(state: Py<PyAny>, keep: Py<PyAny>) {
+    ROOT.lock().set_state_keeper(Arc::new(Keeper { state, keep }));
+}
+
 /// Seeds the random numbers of all programs of the process.
 #[pyfunction]
-pub(crate) fn manual_seed(seed: i64) {
-    with_run(|run| run.seed(seed as u64));
+pub(crate) fn manual_seed(py: Python<'_>, seed: i64) {
+    py.detach(|| with_run(|run| run.seed(seed as u64)));
 }
 
 /// Whether calls of this thread record gradients.

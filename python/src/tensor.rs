@@ -283,6 +283,16 @@ impl PyTensor {
         convert::numpy_of(slf.py(), tensor)
     }
 
+    /// The name of the tensor's type as PyTorch has it, `torch.FloatTensor`; the tensor in another type where one is given.
+    #[pyo3(name = "type", signature = (dtype=None))]
+    fn type_name<'py>(slf: &Bound<'py, Self>, dtype: Option<&Any<'py>>) -> PyResult<Any<'py>> {
+        if let Some(dtype) = dtype {
+            return eager::method(slf.as_any(), "to", &[dtype.clone()], None);
+        }
+        let name = slf.get().inner.dtype().type_name();
+        format!("torch.{name}Tensor").into_bound_py_any(slf.py())
+    }
+
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,

@@ -60,5 +60,5 @@ pub use op_def::{
 pub use profiled::{has_profiled_results, is_profiled};
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};
-pub use run::{CancelHandle, Composites, GraphId, GroupObserver, Methods, Run, Watcher};
+pub use run::{CancelHandle, Composites, GraphId, GroupObserver, Methods, Run, StateKeeper, Watcher};
 pub use torchscript_gradients::has_torchscript_gradient;

@@ -99,6 +99,8 @@ struct Shared {
     warnings: Mutex<Warnings>,
     observer: Mutex<Option<GroupObserver>>,
     generator: Mutex<Option<Generator>>,
+    /// Who keeps the generator's state, where that is somebody else.
+    keeper: Mutex<Option<Arc<dyn StateKeeper>>>,
     audits: AtomicBool,
     plan_limit: AtomicUsize,
     /// Forked tasks that may not have ended.
@@ -110,6 +112,14 @@ struct Shared {
 struct Warnings {
     kept: Vec<String>,
     left_out: usize,
+}
+
+/// Keeps the state of the random generator in the place of a run, so that others draw from the same one.
+pub trait StateKeeper: Send + Sync {
+    /// The state now, as `torch.get_rng_state()` gives it; None where the run is to keep its own.
+    fn state(&self) -> Result<Option<Vec<u8>>>;
+    /// Takes the state after numbers were drawn.
+    fn keep(&self, state: &[u8]) -> Result<()>;
 }
 
 /// Sees each fusion group that runs, with its inputs.
@@ -148,6 +158,7 @@ impl Run {
             warnings: Mutex::default(),
             observer: Mutex::default(),
             generator: Mutex::default(),
+            keeper: Mutex::default(),
             audits: AtomicBool::new(false),
             plan_limit: AtomicUsize::new(PLANS),
             tasks: Mutex::default(),
@@ -366,17 +377,41 @@ impl Run {
 
     // --- the generator ---
 
+    /// Lets somebody else keep the random generator's state from now on, for all tasks of the run.
+    pub fn set_state_keeper(&self, keeper: Arc<dyn StateKeeper>) {
+        *self.shared.keeper.lock() = Some(keeper);
+    }
+
+    fn kept_state(&self) -> Result<Option<(Arc<dyn StateKeeper>, Vec<u8>)>> {
+        let keeper = self.shared.keeper.lock().clone();
+        let Some(keeper) = keeper else { return Ok(None) };
+        Ok(keeper.state()?.map(|state| (keeper, state)))
+    }
+
     /// Seeds the random generator, as `torch.manual_seed` does.
     pub fn seed(&self, seed: u64) {
-        *self.shared.generator.lock() = Some(Generator::new(seed));
+        let generator = Generator::new(seed);
+        let mut own = self.shared.generator.lock();
+        let keeper = self.shared.keeper.lock().clone();
+        // A keeper that fails leaves the run its own generator, which is seeded in any case.
+        if let Some(keeper) = keeper {
+            let _ = keeper.keep(&generator.state());
+        }
+        *own = Some(generator);
     }
 
     /// Runs work with the random generator; one that has no seed yet takes it from the system's entropy.
     pub fn with_generator<T>(&self, work: impl FnOnce(&mut Generator) -> Result<T>) -> Result<T> {
-        let mut generator = self.shared.generator.lock();
-        let generator = match generator.as_mut() {
+        let mut own = self.shared.generator.lock();
+        if let Some((keeper, state)) = self.kept_state()? {
+            let mut generator = Generator::from_state(&state)?;
+            let result = work(&mut generator);
+            keeper.keep(&generator.state())?;
+            return result;
+        }
+        let generator = match own.as_mut() {
             Some(generator) => generator,
-            None => generator.insert(Generator::from_entropy()?),
+            None => own.insert(Generator::from_entropy()?),
         };
         work(generator)
     }

@@ -42,6 +42,7 @@ fn class(name: &str, header: &str, methods: &[&str]) -> Meaning {
         name: Symbol::new(name),
         header: Source::new("<class>", format!("class {short}(Module):\n{header}")),
         methods: methods.iter().map(|text| Source::new("m.py", *text)).collect(),
+        properties: Vec::new(),
         has_init: false,
         items: None,
     }))

@@ -50,7 +50,8 @@ impl From<Program> for Loaded {
     }
 }
 
-fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>) -> Result<Loaded> {
+/// The program of an opened archive.
+pub fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>) -> Result<Loaded> {
     // A damaged record only costs the sizes that it has.
     let traced = archive.traced_inputs().ok().flatten();
     let model = archive::load(registry, archive)?;

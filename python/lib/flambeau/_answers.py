@@ -78,12 +78,19 @@ class Answers:
     def attribute(self, number: int, name: str) -> tuple[Any, ...] | None:
         """What a value has under a name."""
         value = _numbered[number]
-        if isinstance(value, types.ModuleType) and _module_path(value) == "torch":
+        if isinstance(value, types.ModuleType) and (path := _module_path(value)) in ("torch", "torch.nn"):
             inner = getattr(value, name, None)
             if isinstance(inner, type):
                 return self.meaning(inner, name)
+            if type(inner).__name__ == "memory_format":
+                return ("constant", inner)
+            if name == "ops":
+                return ("value", number_of(inner), "module")
             if not isinstance(inner, types.ModuleType) or _module_path(inner):
-                return ("path", f"torch.{name}")
+                return ("path", f"{path}.{name}")
+        operators = self.namespace(value, name)
+        if operators is not None:
+            return operators
         if not hasattr(value, name):
             raise CompilerError(f"{'module' if isinstance(value, types.ModuleType) else type(value).__name__} has no attribute '{name}'")
         return self.meaning(getattr(value, name), name)
@@ -104,8 +111,11 @@ class Answers:
         if isinstance(found, staticmethod):
             return ("static", self.text_of(found.__func__, f"{cls}.{name}"))
         if isinstance(found, property):
-            setter = self.source(found.fset) if found.fset else None
-            return ("property", self.source(found.fget), setter)
+            parts = [self.source(part) if part else None for part in (found.fget, found.fset)]
+            for part in parts:
+                if part is not None:
+                    _scopes[part[0]].names = {**info_of(python).scope.names, **_scopes[part[0]].names}
+            return ("property", *parts)
         if isinstance(found, types.FunctionType):
             return ("method", self.method_source(found))
         return None
@@ -117,7 +127,7 @@ class Answers:
         if isinstance(value, types.ModuleType):
             path = _module_path(value)
             # Of PyTorch itself scripts know much by name, but not all of its modules.
-            return ("path", path) if path and path != "torch" else ("value", number_of(value), "module")
+            return ("path", path) if path and path not in ("torch", "torch.nn") else ("value", number_of(value), "module")
         if isinstance(value, ScriptFunction):
             return ("compiled", value._c, value.qualified_name)
         if isinstance(value, ScriptModule):
@@ -125,16 +135,17 @@ class Answers:
         if value is None or type(value) in (bool, int, float, complex, str):
             return ("constant", value)
         if isinstance(value, enum.Enum):
-            number = number_of(type(value))
             # The class must be known before its members are.
             info_of(type(value))
-            return ("value", number, "enum") if False else self.enum_constant(value)
+            return ("constant", value)
         if type(value).__name__ in ("dtype", "device", "layout", "memory_format"):
             return ("constant", value)
         if isinstance(value, tuple) and not hasattr(value, "_fields") and _is_constant(value):
             return ("constant", value)
         if isinstance(value, type):
             return self.class_meaning(value, name)
+        if is_operator(value):
+            return self.operator(value)
         overloads = _overloads.get(_overload_key(value))
         if overloads:
             return self.overloaded(value, overloads)
@@ -160,6 +171,31 @@ class Answers:
             return ("path", f"typing.{value.__name__}")
         return ("value", number_of(value), type(value).__name__)
 
+    def namespace(self, value: Any, name: str) -> tuple[Any, ...] | None:
+        """What `torch.ops`, a namespace of it, or an operator in one has under a name."""
+        torch = sys.modules.get("torch")
+        ops = getattr(torch, "_ops", None)
+        if ops is None:
+            return None
+        if value is torch.ops:
+            inner = getattr(value, name)
+            return ("value", number_of(inner), "module")
+        if isinstance(value, ops._OpNamespace) and _flambeau.known_op(f"{value.name}::{name}"):
+            return ("path", f"ops.{value.name}.{name}")
+        return None
+
+    def operator(self, value: Any) -> tuple[Any, ...]:
+        """An operator of PyTorch: the op of that name, or a call of PyTorch where there is none."""
+        from ._operators import called_operator, overloads_of
+
+        overloads = overloads_of(value)
+        if _flambeau.known_op(overloads[0]._schema.name):
+            return ("path", f"ops.{overloads[0]._schema.name.replace('::', '.')}")
+        if value not in self.functions:
+            texts = [called_operator(overload) for overload in overloads]
+            self.functions[value] = ("function", texts[0]) if len(texts) == 1 else ("overloads", texts)
+        return self.functions[value]
+
     def repeated(self, value: Any) -> tuple[Any, ...] | None:
         """`_pair` and its kin of `torch.nn.modules.utils`."""
         utils = sys.modules.get("torch.nn.modules.utils")
@@ -172,10 +208,6 @@ class Answers:
                     self.functions[name] = ("function", (unique_name("torch.nn.modules.utils", name), where))
                 return self.functions[name]
         return None
-
-    def enum_constant(self, member: enum.Enum) -> tuple[Any, ...]:
-        """A member of an enum class."""
-        return ("constant", member)
 
     def class_meaning(self, cls: type, name: str) -> tuple[Any, ...] | None:
         """What a class means in a script."""
@@ -205,8 +237,13 @@ class Answers:
         if cls.__name__ in ("no_grad", "enable_grad", "record_function", "strict_fusion") and module.startswith("torch"):
             places = {"record_function": "torch.autograd.profiler.record_function", "strict_fusion": "torch.jit.strict_fusion"}
             return ("path", places.get(cls.__name__, f"torch.{cls.__name__}"))
+        if cls.__name__ == "autocast" and module in ("torch.amp.autocast_mode", "torch.cuda.amp.autocast_mode", "torch.cpu.amp.autocast_mode"):
+            return ("path", f"{module if module == 'torch.amp.autocast_mode' else module.removesuffix('.autocast_mode')}.autocast")
         if _is_module_class(cls) and "__flambeau_interface__" not in vars(cls):
             return ("value", number_of(cls), "type")
+        if not cls.__flags__ & _HEAP_TYPE:
+            # A class of an extension: it has no source.
+            raise CompilerError(f"Unknown type name '{cls.__name__}'")
         return ("class", self.class_text(cls))
 
     def class_text(self, cls: type) -> dict[str, Any]:
@@ -215,6 +252,7 @@ class Answers:
         short = info.name.rsplit(".", 1)[-1]
         scope = scope_number(info.scope)
         methods: list[Any] = []
+        properties: list[str] = []
         has_init = False
         if issubclass(cls, enum.Enum):
             header = f"class {short}(Enum):\n" + "".join(f"  {m.name} = {m.value!r}\n" for m in cls)
@@ -240,6 +278,7 @@ class Answers:
             header = f"class {short}:\n  pass\n"
             has_init = "__init__" in vars(cls)
             made = made_methods(cls)
+            properties = [name for name, found in vars(cls).items() if _is_compiled_property(found)]
             for function in vars(cls).values():
                 if isinstance(function, types.FunctionType):
                     if function.__name__ in made:
@@ -254,6 +293,7 @@ class Answers:
             "name": info.name,
             "header": (scope, f"<class {short}>", 1, header),
             "methods": methods,
+            "properties": properties,
             "has_init": has_init,
             "container": None,
             "items": [],
@@ -261,7 +301,9 @@ class Answers:
 
     def tuple_header(self, cls: Any, short: str) -> str:
         """A named tuple as text."""
-        hints = dict(getattr(cls, "__annotations__", {}))
+        hints: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            hints.update(vars(base).get("__annotations__", {}))
         rows = []
         defaults = getattr(cls, "_field_defaults", {})
         for field in cls._fields:
@@ -345,6 +387,10 @@ class Answers:
         return (scope_number(scope), text.file, text.first_line, body)
 
 
+# The flag of classes that are made at run time, as those of Python are.
+_HEAP_TYPE = 1 << 9
+
+
 class _Path:
     """A name that generated text has for a path."""
 
@@ -398,12 +444,28 @@ def made_methods(cls: type) -> dict[str, str]:
     return made
 
 
+def _is_compiled_property(found: Any) -> bool:
+    """Whether a member is a property that is not left to Python."""
+    if not isinstance(found, property):
+        return False
+    mark = getattr(found.fget, "__flambeau_modifier__", None) or getattr(found.fget, "_torchscript_modifier", None)
+    return _modifier(mark) is None
+
+
 def _has_source(function: Any) -> bool:
     try:
         function_text(function)
     except (OSError, FrontendError):
         return False
     return True
+
+
+def is_operator(value: Any) -> bool:
+    """Whether a value is an operator of PyTorch: `torch.ops.aten.relu`, one overload of it, or what `custom_op` made."""
+    ops = getattr(sys.modules.get("torch"), "_ops", None)
+    if ops is None:
+        return False
+    return isinstance(value, (ops.OpOverload, ops.OpOverloadPacket)) or type(value).__name__ == "CustomOpDef"
 
 
 def _is_annotation(value: Any) -> bool:
@@ -485,6 +547,11 @@ _overloads: dict[Any, list[Any]] = {}
 
 def _overload_key(function: Any) -> Any:
     return (getattr(function, "__module__", None), getattr(function, "__qualname__", None))
+
+
+def _overload_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Declares a signature of the method of that name that follows."""
+    return _overload(function)
 
 
 def _overload(function: Callable[..., Any]) -> Callable[..., Any]:

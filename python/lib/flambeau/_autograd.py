@@ -34,8 +34,8 @@ def original(own: Tensor, links: dict[int, Any], is_parameter: bool) -> Any:
 
 
 _GRAD = """
-def grad(outputs: List[Tensor], inputs: List[Tensor], gradients: List[Optional[Tensor]]):
-    return torch.autograd.grad(outputs, inputs, gradients, retain_graph=True, allow_unused=True)
+def grad(outputs: List[Tensor], inputs: List[Tensor], gradients: List[Optional[Tensor]], again: bool):
+    return torch.autograd.grad(outputs, inputs, gradients, retain_graph=True, create_graph=again, allow_unused=True)
 """
 
 
@@ -48,13 +48,30 @@ class _Link(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, outputs: list[Tensor], leaves: list[Tensor], *originals: Any) -> Any:
         ctx.outputs, ctx.leaves = outputs, leaves
+        ctx.save_for_backward(*originals)
         return tuple(t.detach().torch() for t in outputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        pairs = [(out, from_array(g.contiguous())) for out, g in zip(ctx.outputs, gradients) if g is not None]
-        found = _grad()([out for out, _ in pairs], ctx.leaves, [g for _, g in pairs])
-        return (None, None, *(None if g is None else g.torch() for g in found))
+        # With `create_graph` what is computed here is itself a function of the leaves and of the gradients that came.
+        again = torch.is_grad_enabled()
+        pairs = [(out, _own_gradient(g, again), g) for out, g in zip(ctx.outputs, gradients) if g is not None]
+        found = _grad()([out for out, _, _ in pairs], ctx.leaves, [own for _, own, _ in pairs], again)
+        if not again:
+            return (None, None, *(None if g is None else g.torch() for g in found))
+        followed = [g for g in found if g is not None and g.requires_grad]
+        if not followed:
+            return (None, None, *(None if g is None else g.detach().torch() for g in found))
+        tracked = [(own, g) for _, own, g in pairs if own.requires_grad]
+        leaves = [*ctx.leaves, *(own for own, _ in tracked)]
+        linked_again = _Link.apply(followed, leaves, *ctx.saved_tensors, *(g for _, g in tracked))
+        made = dict(zip(map(id, followed), linked_again))
+        return (None, None, *(None if g is None else made[id(g)] if id(g) in made else g.detach().torch() for g in found))
+
+
+def _own_gradient(gradient: Any, again: bool) -> Tensor:
+    own = from_array(gradient.detach().contiguous())
+    return own.requires_grad_(True) if again and gradient.requires_grad else own
 
 
 def linked(result: Any, tracked: list[tuple[Any, Tensor]], parameters: list[Tensor], links: dict[int, Any]) -> Any:

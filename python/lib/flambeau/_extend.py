@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable
 from . import _flambeau
 from ._source import function_text
 
-__all__ = ["Dialect", "Rule", "RuleError", "Term", "create_function", "dialect", "pass_", "pipeline", "rule", "run_passes", "term"]
+__all__ = ["Dialect", "Rule", "RuleError", "Term", "create_function", "dialect", "op", "pass_", "passes", "pipeline", "rule", "run_passes", "term"]
 
 
 def _sentence(function: Callable[..., Any]) -> str:
@@ -36,6 +36,11 @@ def pass_(name: Any = None) -> Any:
         return function
 
     return made(name) if callable(name) else made
+
+
+def passes() -> dict[str, str]:
+    """All passes, each with what it does; then the named pipelines, each with the passes that it is."""
+    return dict(_flambeau.passes())
 
 
 def pipeline(name: str, passes: str) -> None:
@@ -279,6 +284,26 @@ def _op(namespace: str, function: Callable[..., Any]) -> Any:
 
     made = of_path(f"torch.ops.{namespace}.{function.__name__}")
     made.__doc__ = function.__doc__
+    return made
+
+
+_dialects: dict[str, Dialect] = {}
+
+
+def op(name: Any = None, **options: Any) -> Any:
+    """Makes an op of a function, by its qualified name: `@flambeau.op("mine::scale")`; `@flambeau.op` alone puts it into the
+    dialect `custom`. What else may be said is what `Dialect.op` takes."""
+    if callable(name):
+        return op(None, **options)(name)
+
+    def made(function: Callable[..., Any]) -> Any:
+        namespace, _, short = (name or f"custom::{function.__name__}").partition("::")
+        if short != function.__name__:
+            raise TypeError(f"the op {name} is made of a function called {short!r}, not {function.__name__!r}")
+        if namespace not in _dialects:
+            _dialects[namespace] = Dialect(namespace)
+        return _dialects[namespace].op(function, **options)
+
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
 import pathlib
 from typing import Any, BinaryIO
@@ -24,21 +25,37 @@ def load(
     """Loads a model: an archive of `torch.jit.save`, a `.pt2` of `torch.export`, TorchScript source, graph text.
 
     No code of the file is executed by loading. Of source with several functions `entry` says which one is wanted; without
-    it an object with all of them as attributes is given. With `mmap` the tensors of an archive lie in the file, which all
+    it an object with all of them as attributes is given. Of a `.pt2` with several programs `entry` says which one is wanted;
+    without it, and where none is called `model`, a dictionary of all of them is given. With `mmap` the tensors of an archive lie in the file, which all
     processes of a machine share and nobody may change meanwhile.
     """
-    if map_location is not None and "cuda" in str(map_location):
-        raise RuntimeError("models are loaded to the cpu; map_location='cpu' or nothing")
+    if map_location is not None and str(map_location) not in ("cpu", "cpu:0"):
+        raise RuntimeError(f"models are loaded to the cpu; map_location={str(map_location)!r} is not supported: give 'cpu' or nothing")
+    core: Program
     if isinstance(f, (str, os.PathLike)):
         if not os.path.exists(f):
             raise ValueError(f"The provided filename {f} does not exist")
         if os.path.isdir(f):
             raise ValueError(f"The provided filename {f} is a directory")
-        core = _flambeau.load_path(os.fspath(f), mmap)
-        data = pathlib.Path(f).read_bytes() if _extra_files else b""
+        path, data = os.fspath(f), b""
+        is_exported = path.endswith(".pt2")
+        if _extra_files or is_exported:
+            data = pathlib.Path(f).read_bytes()
+        several = _several(data, entry) if is_exported else None
+        if several is not None:
+            return {name: load(f, entry=name) for name in several}
+        chosen = entry if is_exported else None
+        core = _flambeau.load_path(path, mmap) if chosen is None else _flambeau.load_path(path, mmap, chosen)
     else:
         data = f.read()
-        core = _flambeau.load_bytes(data, getattr(f, "name", "<buffer>"))
+        if not data:
+            raise RuntimeError("the buffer is empty: there is no model in it")
+        title = str(getattr(f, "name", "<buffer>"))
+        programs = _flambeau.exported_programs(data) if data.startswith(b"PK") else []
+        several = _several(data, entry) if programs else None
+        if several is not None:
+            return {name: load(io.BytesIO(data), entry=name) for name in several}
+        core = _flambeau.load_bytes(data, title, entry) if programs and entry else _flambeau.load_bytes(data, title)
     if _extra_files:
         for name, content in _flambeau.extra_files(data, list(_extra_files)).items():
             _extra_files[name] = content
@@ -46,9 +63,17 @@ def load(
     if root is not None:
         return _linked(RecursiveScriptModule(root))
     names = core.functions()
+    if not names:
+        raise RuntimeError(f"{getattr(f, 'name', f)} holds no function and no module")
     if entry is not None or len(names) == 1:
         return ScriptFunction(core, entry or names[0])
     return CompilationUnit(_core=core)
+
+
+def _several(data: bytes, entry: str | None) -> list[str] | None:
+    """The programs of a `.pt2` where all of them are wanted."""
+    programs = _flambeau.exported_programs(data) if entry is None else []
+    return programs if len(programs) > 1 and "model" not in programs else None
 
 
 def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:

@@ -233,6 +233,16 @@ def last_executed_optimized_graph() -> Any:
     raise RuntimeError("use f.graph_for(*args)")
 
 
+_script_if_tracing = script_if_tracing
+
+
+class _IgnoreContextManager:
+    """Refuses: PyTorch rewrites the block into a function of its own."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        raise NotImplementedError("a block that is left to Python is written as a function with @flambeau.ignore")
+
+
 def export_opnames(m: Any) -> list[str]:
     """The ops that a module's methods name."""
     kinds = {node.kind() for name in m._c.functions() for node in m._c.graph(name).all_nodes()}

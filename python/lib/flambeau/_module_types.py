@@ -49,9 +49,14 @@ class ModuleType(Described):
         found = list(getattr(self.module, kind, {}).values())
         named: dict[str, Any] = {}
         for hook in found:
+            what = "Hook" if kind == "_forward_hooks" else "Pre-hook"
+            if not hasattr(hook, "__name__"):
+                raise RuntimeError(
+                    f"{what} of {self.cls.__name__} is an object of {type(hook).__name__}: only functions can be compiled as hooks."
+                    " Trace the module, or take the hook away."
+                )
             known = named.setdefault(hook.__name__, hook)
             if known is not hook:
-                what = "Hook" if kind == "_forward_hooks" else "Pre-hook"
                 raise RuntimeError(
                     f"{what} '{hook.__name__}' on {self.cls.__name__} has at least two different python definitions."
                     " Please use unique names for all hooks."
@@ -181,6 +186,7 @@ class ModuleType(Described):
                     *(text for f in self._entries() for text in self._texts(answers, f)),
                     *(answers.source(hook) for hook in dict.fromkeys([*self.hooks, *self.pre_hooks])),
                 ],
+                "properties": [],
                 "has_init": False,
                 "container": container,
                 "items": items,
@@ -357,6 +363,9 @@ def build_object(module: Any, kind: ModuleType, core: Program, seen: dict[int, A
         if name in kind.children:
             child = kind.children[name]
             value: Any = child._c if isinstance(child, ScriptModule) else child.build(core, seen)
+            if isinstance(child, ScriptModule) and child._kind == "torch":
+                # Its parameters are PyTorch's, which record gradients from the first call on.
+                core.links()
         elif name in module._parameters:
             value = shared(module._parameters[name])
         elif name in module._buffers:

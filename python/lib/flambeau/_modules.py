@@ -10,7 +10,8 @@ from typing import Any, Callable, Iterable, Iterator
 from . import _flambeau
 from ._explain import framed
 from ._flambeau import Graph, Program, Tensor
-from ._torch_module import ScriptMeta, nn, run_hooked
+from ._torch_module import ScriptMeta, fx_call, nn, run_hooked
+from ._types import Schema
 
 _OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called", "_holder"})
 
@@ -36,7 +37,13 @@ class ScriptFunction:
 
             if _trace.is_active():
                 return _trace.call_scripted(self, args, kwargs)
-        return self._c.call(self._name, args, kwargs or None, self._kind)
+        try:
+            return self._c.call(self._name, args, kwargs or None, self._kind)
+        except Exception:
+            made = fx_call(self, None, args, kwargs)
+            if made is None:
+                raise
+            return made
 
     @property
     def name(self) -> str:
@@ -74,9 +81,9 @@ class ScriptFunction:
         return code, ConstMap(constants)
 
     @property
-    def schema(self) -> str:
+    def schema(self) -> Schema:
         """Arguments and results."""
-        return self._c.schema(self._name)
+        return Schema(self._c.schema(self._name), self._c.schema_parts(self._name))
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for such arguments."""
@@ -140,7 +147,13 @@ class ScriptMethod(ScriptFunction):
 
             if _trace.is_active():
                 return _trace.call_method(self, args, kwargs)
-        return self._c.call(self._name, args, kwargs or None, self._kind)
+        try:
+            return self._c.call(self._name, args, kwargs or None, self._kind)
+        except Exception:
+            made = fx_call(self.owner, self._name, args, kwargs)
+            if made is None:
+                raise
+            return made
 
     def __repr__(self) -> str:
         return f"<flambeau.ScriptMethod {self.name}>"
@@ -255,7 +268,13 @@ class ScriptModule(metaclass=ScriptMeta):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         core = self._c
         if core is not None and self._called is core and not traces:
-            return core.call("__call__", args, kwargs or None, self._kind)
+            try:
+                return core.call("__call__", args, kwargs or None, self._kind)
+            except Exception:
+                made = fx_call(self, "__call__", args, kwargs)
+                if made is None:
+                    raise
+                return made
         if self.__dict__.get("_forward_hooks") or self.__dict__.get("_forward_pre_hooks"):
             return run_hooked(self, args, kwargs)
         forward = self.forward
@@ -370,9 +389,9 @@ class ScriptModule(metaclass=ScriptMeta):
         return code, ConstMap(constants)
 
     @property
-    def schema(self) -> str:
+    def schema(self) -> Schema:
         """Arguments and results of `forward`."""
-        return self._c.schema("forward")
+        return Schema(self._c.schema("forward"), self._c.schema_parts("forward"))
 
     @property
     def original_name(self) -> str:
@@ -686,6 +705,12 @@ class ScriptModule(metaclass=ScriptMeta):
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
         """The archive as bytes."""
         return _archive(self._c, _extra_files, "archive")
+
+    def _save_for_lite_interpreter(self, *args: Any, **kwargs: Any) -> None:
+        """Refuses: mobile bytecode is read, not written."""
+        raise NotImplementedError("bytecode for the lite interpreter is read, not written; save writes what every reader takes")
+
+    _save_to_buffer_for_lite_interpreter = _save_for_lite_interpreter
 
     def freeze(self, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> "ScriptModule":
         """The module with its attributes as constants."""

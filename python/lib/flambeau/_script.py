@@ -8,13 +8,15 @@ import sys
 import types
 import warnings
 import weakref
-from typing import Any
+from typing import Any, Callable, Protocol, TypeVar, overload
 
 from . import _flambeau
 from ._answers import Answers, _is_module_class, _modifier, is_module
+from ._containers import ScriptDict, ScriptList
 from ._flambeau import Program
+from ._jit import ScriptWarning
 from ._module_types import script_module
-from ._modules import ScriptFunction, ScriptModule, ScriptObject
+from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule, ScriptObject
 from ._names import _scope_of_class, info_of
 
 # --- the door ---
@@ -32,6 +34,28 @@ def _kind_of(function: Any) -> str | None:
 _scripted: "weakref.WeakKeyDictionary[Any, ScriptFunction]" = weakref.WeakKeyDictionary()
 
 
+class _Module(Protocol):
+    """A module of PyTorch, for checkers of types."""
+
+    def named_parameters(self) -> Any: ...
+    def named_modules(self) -> Any: ...
+
+
+_T = TypeVar("_T")
+
+
+@overload
+def script(obj: _Module, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> RecursiveScriptModule: ...
+@overload
+def script(obj: type[_T], optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> type[_T]: ...
+@overload
+def script(obj: str, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any: ...
+@overload
+def script(obj: list[Any], optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> ScriptList: ...
+@overload
+def script(obj: dict[Any, Any], optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> ScriptDict: ...
+@overload
+def script(obj: Callable[..., Any], optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> ScriptFunction: ...
 def script(
     obj: Any = None, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:
@@ -42,7 +66,9 @@ def script(
             FutureWarning,
             stacklevel=2,
         )
-    if isinstance(obj, (ScriptModule, ScriptFunction, ScriptObject)):
+    if example_inputs is not None:
+        warnings.warn("example_inputs tells no types to Flambeau: annotate parameters that are no tensors", ScriptWarning, stacklevel=2)
+    if isinstance(obj, (ScriptModule, ScriptFunction, ScriptObject, ScriptList, ScriptDict)):
         return obj
     if isinstance(obj, str):
         core = _flambeau.load_bytes(obj.encode(), "<string>")
@@ -51,9 +77,9 @@ def script(
     if is_module(obj):
         return script_module(obj)
     if isinstance(obj, dict):
-        return dict(obj)
+        return ScriptDict(obj)
     if isinstance(obj, list):
-        return list(obj)
+        return ScriptList(obj)
     if isinstance(obj, type):
         return script_class(obj)
     if isinstance(obj, types.MethodType):

@@ -17,6 +17,10 @@ class NotSupportedError(FrontendError):
     """A part of Python that TorchScript does not have."""
 
 
+class UnsupportedNodeError(NotSupportedError):
+    """A statement or expression of Python that TorchScript does not have."""
+
+
 class Text(NamedTuple):
     """One `def` with its place."""
 
@@ -70,7 +74,7 @@ def function_text(function: Callable[..., Any], runs: bool = True) -> Text:
     node = tree.body[0]
     if runs:
         _check(node, text, file, first)
-    text = re.sub(r"[ \t]*#\s*type:\s*ignore[^\n]*", "", _rewritten(text, node))
+    text = re.sub(r"[ \t]*#\s*type:\s*ignore[^\n]*", "", _rewritten(text, node, file, first))
     # Decorators are Python's.
     kept = text.splitlines(keepends=True)[node.lineno - 1 :]
     start = next(n for n, line in enumerate(kept) if line.lstrip().startswith("def "))
@@ -96,6 +100,19 @@ def _quoted(text: str) -> str:
     """A string in the escapes that TorchScript has: characters stand for themselves, control characters as octal numbers."""
     plain = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
     return "'" + "".join(plain.get(c) or (f"\\{ord(c):03o}" if c < " " or c == "\x7f" else c) for c in text) + "'"
+
+
+def _formatted(form: str, values: list[tuple[int, str]]) -> str:
+    """A call of `format`: values at their places in a text, whose own pairs of braces are values, too."""
+    pieces, given, at = [], [], 0
+    for place, value in [*values, (len(form), "")]:
+        literal = form[at:place]
+        given += [_quoted("{}")] * literal.count("{}")
+        pieces.append(literal)
+        at = place
+        if value:
+            given.append(value)
+    return f"{_quoted('{}'.join(pieces))}.format({', '.join(given)})"
 
 
 def _spans_lines(node: ast.AST) -> bool:
@@ -127,10 +144,11 @@ def _place(text: str, file: str, first: int, node: ast.AST) -> str:
 
 def _check(function: ast.FunctionDef, text: str, file: str, first: int) -> None:
     arguments = function.args
-    if arguments.vararg is not None or arguments.kwarg is not None:
+    defaults = [default for default in arguments.kw_defaults if default is not None]
+    if arguments.vararg is not None or arguments.kwarg is not None or defaults:
         raise NotSupportedError(
             "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults:\n"
-            + _place(text, file, first, arguments.vararg or arguments.kwarg or function)
+            + _place(text, file, first, arguments.vararg or arguments.kwarg or defaults[0])
         )
     for node in ast.walk(function):
         if isinstance(node, (ast.ListComp, ast.DictComp, ast.GeneratorExp)):
@@ -144,7 +162,7 @@ def _check(function: ast.FunctionDef, text: str, file: str, first: int) -> None:
                 )
         what = STATEMENTS.get(type(node)) or EXPRESSIONS.get(type(node))
         if what is not None:
-            raise NotSupportedError(f"{what} aren't supported:\n" + _place(text, file, first, node))
+            raise UnsupportedNodeError(f"{what} aren't supported:\n" + _place(text, file, first, node))
 
 
 def _offsets(text: str) -> list[int]:
@@ -155,10 +173,13 @@ def _offsets(text: str) -> list[int]:
     return found
 
 
-def _rewritten(text: str, function: ast.FunctionDef) -> str:
+def _rewritten(text: str, function: ast.FunctionDef, file: str, first_line: int) -> str:
     """The text with f-strings as calls of `format`, chains of comparisons as conjunctions, literals in plain form."""
     data, offsets = text.encode(), _offsets(text)
     edits: list[tuple[int, int, str]] = []
+
+    def place(node: ast.AST) -> str:
+        return _place(text, file, first_line, node)
 
     def span(node: Any) -> tuple[int, int]:
         return offsets[node.lineno - 1] + node.col_offset, offsets[node.end_lineno - 1] + node.end_col_offset
@@ -177,13 +198,16 @@ def _rewritten(text: str, function: ast.FunctionDef) -> str:
             form, values = "", []
             for part in node.values:
                 if isinstance(part, ast.Constant):
-                    form += str(part.value).replace("{", "{{").replace("}", "}}")
-                elif isinstance(part, ast.FormattedValue):
-                    if part.format_spec is not None or part.conversion not in (-1, 115):
-                        raise NotSupportedError("Don't support format specs or conversions in f-strings")
-                    form += "{}"
-                    values.append(ast.unparse(part.value))
-            replace(node, f"{form!r}.format({', '.join(values)})" if values else repr(form.replace("{{", "{").replace("}}", "}")))
+                    form += str(part.value)
+                    continue
+                if not isinstance(part, ast.FormattedValue):
+                    raise NotSupportedError("Unsupported value in JoinedStr:\n" + place(node))
+                if part.format_spec is not None or part.conversion not in (-1, 115):
+                    what = "formatting" if part.format_spec is not None else "conversion"
+                    raise NotSupportedError(f"Don't support {what} in JoinedStr:\n" + place(node))
+                values.append((len(form), ast.unparse(part.value)))
+            # In TorchScript's `format` a brace stands for itself, and `{}` alone for a value.
+            replace(node, _formatted(form, values) if values else _quoted(form))
             return
         if isinstance(node, ast.GeneratorExp):
             start, end = span(node)

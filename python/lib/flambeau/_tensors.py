@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import Any, Callable, Iterator
 
 from . import _flambeau
 from ._extend import applied, is_term
 from ._flambeau import Tensor, call_op, from_array, tensor_of
+from ._random import Generator
 
-__all__ = ["Size", "tensor", "as_tensor", "from_numpy", "from_dlpack", "is_tensor", "manual_seed", "no_grad", "enable_grad"]
+__all__ = ["Size", "tensor", "as_tensor", "from_numpy", "from_dlpack", "is_tensor", "no_grad", "enable_grad"]
 
 
 class Size(tuple):
@@ -50,9 +50,14 @@ def dtype_of(name: str) -> _flambeau.dtype:
     return DTYPES[name]
 
 
+def _on(made: Tensor, device: Any) -> Tensor:
+    """The tensor on a device; what has no such device refuses it by name."""
+    return made if device is None or str(device) == str(made.device) else made.to(device=str(device))
+
+
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of numbers in nested lists; arrays are copied."""
-    made = tensor_of(data, dtype)
+    made = _on(tensor_of(data, dtype), device)
     if requires_grad:
         made.requires_grad_(True)
     return made
@@ -61,11 +66,11 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor over an array's memory where it has the dtype, a copy else."""
     if isinstance(data, Tensor):
-        return data if dtype is None or data.dtype == dtype else data.to(dtype)
+        return _on(data if dtype is None or data.dtype == dtype else data.to(dtype), device)
     if hasattr(data, "__dlpack__") or hasattr(data, "__array_interface__"):
         made = from_array(data)
-        return made if dtype is None or made.dtype == dtype else made.to(dtype)
-    return tensor_of(data, dtype)
+        return _on(made if dtype is None or made.dtype == dtype else made.to(dtype), device)
+    return _on(tensor_of(data, dtype), device)
 
 
 def from_numpy(array: Any) -> Tensor:
@@ -81,11 +86,6 @@ def from_dlpack(array: Any) -> Tensor:
 def is_tensor(value: Any) -> bool:
     """Whether a value is a tensor of Flambeau."""
     return isinstance(value, Tensor)
-
-
-def manual_seed(seed: int) -> None:
-    """Seeds random numbers."""
-    _flambeau.manual_seed(seed)
 
 
 class _GradMode(contextlib.ContextDecorator):
@@ -119,8 +119,11 @@ def function(path: str) -> Callable[..., Any]:
         if is_term(args):
             return applied(_kind(path), args, kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
-        kwargs.pop("generator", None)
-        made = call_op(path, args, kwargs or None)
+        generator = kwargs.pop("generator", None)
+        if generator is not None and not isinstance(generator, Generator):
+            raise TypeError(f"the generator is one of flambeau.Generator, not a {type(generator).__name__}")
+        with generator.drawn_from() if generator is not None else contextlib.nullcontext():
+            made = call_op(path, args, kwargs or None)
         if requires_grad:
             made.requires_grad_(True)
         return made

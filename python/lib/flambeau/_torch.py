@@ -11,14 +11,67 @@ import torch.fx.passes.operator_support
 
 from . import _flambeau
 from ._answers import Answers
-from ._names import Scope, scope_number, unique_name
-from ._trace import trace
+from ._modules import ScriptFunction
+from ._names import scope_number, unique_name
 from ._trace_text import Constant, Trace
 
 
-def from_torch(module: Any, args: Any) -> Any:
-    """A module or function of PyTorch as a program of what it does to these arguments."""
-    return trace(module, args)
+def from_torch(module: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """A module or function of PyTorch as a program of the ATen ops that it runs on these arguments.
+
+    What the result is made of (tuples, lists, dictionaries) stays as it is. Parameters and buffers are part of the program, with
+    their memory shared. Sizes are those of the examples.
+    """
+    return Recorded(module, args if isinstance(args, tuple) else (args,), kwargs or {})
+
+
+class Recorded:
+    """A module or function of PyTorch as a program of ATen ops."""
+
+    def __init__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        from torch.fx.experimental.proxy_tensor import make_fx
+        from torch.utils import _pytree as pytree
+
+        leaves, self._form = pytree.tree_flatten((args, kwargs))
+        self._spec: Any = None
+
+        def flat(*given: Any) -> list[Any]:
+            again, named = pytree.tree_unflatten(list(given), self._form)
+            found, self._spec = pytree.tree_flatten(module(*again, **named))
+            return found
+
+        with torch.no_grad():
+            recorded = make_fx(flat, pre_dispatch=False)(*leaves)
+        self._tensors = [isinstance(leaf, torch.Tensor) for leaf in leaves]
+        self._leaves = leaves
+        self._text = _Text(recorded)
+        self._function = self._text.function("forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from torch.utils import _pytree as pytree
+
+        leaves, form = pytree.tree_flatten((args, kwargs))
+        if form != self._form:
+            raise TypeError(f"the arguments are built otherwise than the examples: {form} and not {self._form}")
+        for given, known, is_tensor in zip(leaves, self._leaves, self._tensors):
+            if not is_tensor and given != known:
+                raise ValueError(f"{given!r} is not the {known!r} that was recorded: values that are no tensors are part of the program")
+        found = self._function(*leaves)
+        return pytree.tree_unflatten(list(found), self._spec)
+
+    @property
+    def graph(self) -> Any:
+        """The graph of ATen ops."""
+        return self._function.graph
+
+    @property
+    def code(self) -> str:
+        """The program as TorchScript."""
+        return self._function.code
+
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+        """Writes an archive, whose function takes the tensors one by one and gives a tuple."""
+        self._function.save(f, _extra_files)
 
 
 class Refused(Exception):
@@ -35,6 +88,7 @@ class _Text:
         self.graph = graph
         self.trace = Trace()
         self.parameters: list[str] = []
+        self.many = True
 
     def value(self, value: Any) -> str:
         """An argument as an expression."""
@@ -70,34 +124,39 @@ class _Text:
             raise Refused(f"operator {name} has more arguments than its schema")
         return f"ops.{name.replace('::', '.')}({', '.join(parts)})"
 
-    def compile(self) -> Callable[..., Any]:
-        """The graph compiled."""
+    def function(self, title: str) -> ScriptFunction:
+        """The graph as a function, which gives a tuple."""
         lines: list[str] = []
-        result, many = "None", True
+        result = "None"
         for node in self.graph.graph.nodes:
             if node.op == "placeholder":
                 found = node.meta.get("val")
-                kind = "int" if isinstance(found, (int, torch.SymInt)) else "float" if isinstance(found, torch.SymFloat) else "Tensor"
-                self.parameters.append(f"{node.name}: {kind}")
+                kind = "int" if isinstance(found, (int, torch.SymInt)) else "float" if isinstance(found, (float, torch.SymFloat)) else "Tensor"
+                self.parameters.append(f"{node.name}: {'bool' if isinstance(found, bool) else kind}")
             elif node.op == "get_attr":
-                constant = self.trace.constant(getattr(self.graph, node.target))
+                constant = self.trace.constant(operator.attrgetter(node.target)(self.graph))
                 lines.append(f"{node.name} = {constant}")
             elif node.op == "call_function":
                 lines.append(f"{node.name} = {self.line(node)}")
             elif node.op == "output":
-                many = isinstance(node.args[0], (list, tuple))
-                outputs = node.args[0] if many else (node.args[0],)
+                self.many = isinstance(node.args[0], (list, tuple))
+                outputs = node.args[0] if self.many else (node.args[0],)
                 result = f"({', '.join(self.value(v) for v in outputs)},)"
         scope = self.trace.scope
         scope.names.update(ops=_Path("ops"), torch=_Path("torch"), Tensor=torch.Tensor)
         text = f"def graph({', '.join(self.parameters)}):\n" + "".join(f"    {x}\n" for x in lines) + f"    return {result}\n"
-        name = unique_name("torch_compile", "graph")
+        name = unique_name("torch_compile", title)
         core = _flambeau.compile(_Answers(), [("function", (name, (scope_number(scope), "<graph>", 1, text)))])
+        return ScriptFunction(core, name, "torch")
+
+    def compile(self) -> Callable[..., Any]:
+        """The graph compiled."""
+        function = self.function("graph")
 
         def call(*args: Any) -> Any:
             with torch.no_grad():
-                found = core.call(name, args, None, "torch")
-                return list(found) if many else found[0]
+                found = function(*args)
+                return list(found) if self.many else found[0]
 
         return call
 

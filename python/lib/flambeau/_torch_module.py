@@ -107,6 +107,21 @@ def _values(module: Any, column: int) -> "OrderedDict[str, Any]":
     return OrderedDict((name, value if value is None else module._tensor(name, value)) for name, value in rows)
 
 
+def fx_call(target: Any, name: str | None, args: Any, kwargs: Any) -> Any:
+    """The node of a call in a graph that FX traces; None where no argument is one of FX's. `name` is a method's, of `target`."""
+    fx = getattr(sys.modules.get("torch"), "fx", None)
+    given = [*args, *kwargs.values()]
+    proxy = next((value for value in given if fx is not None and isinstance(value, fx.Proxy)), None)
+    if proxy is None:
+        return None
+    tracer = proxy.tracer
+    if name is None:
+        return tracer.create_proxy("call_function", target, tuple(args), kwargs)
+    if name == "__call__":
+        return tracer.create_proxy("call_module", tracer.path_of_module(target), tuple(args), kwargs)
+    return tracer.create_proxy("call_method", name, (target, *args), kwargs)
+
+
 def run_hooked(module: Any, args: Any, kwargs: Any) -> Any:
     """A call of a traced module with its hooks of Python."""
     return nn().Module._call_impl(module, *args, **kwargs)

@@ -21,16 +21,9 @@ from ._module_types import ModuleType, build_object
 from ._names import is_tensor, scope_number, unique_name
 from ._sizes import TracerWarning, remembered
 from ._tensors import Size
+from ._trace_check import TracingCheckError as TracingCheckError, check_outputs, check_records, cloned, quiet
 from ._trace_text import Constant, Trace, leaves
-from ._trace_torch import torch_mode
-
-
-class TracingCheckError(Exception):
-    """A trace that does not do what the function does."""
-
-    def __init__(self, graph_diff_error: Any, tensor_compare_error: Any, extra_msg: str | None = None) -> None:
-        self.message = "Tracing failed sanity checks!\n" + (extra_msg or "") + (tensor_compare_error or "")
-        super().__init__(self.message)
+from ._trace_torch import torch_mode, torch_says_tracing
 
 
 class TopLevelTracedModule(RecursiveScriptModule):
@@ -41,6 +34,9 @@ class TopLevelTracedModule(RecursiveScriptModule):
     def _shown_as(self) -> str:
         return self.original_name
 
+
+# PyTorch has a class of its own for traced submodules; here all are of one.
+TracedModule = TopLevelTracedModule
 
 _local = threading.local()
 _active = 0
@@ -127,7 +123,7 @@ def _writing(trace: Trace) -> Iterator[None]:
         _modules.traces = _active
         _flambeau.set_tracing(True)
     try:
-        with torch_mode(trace):
+        with torch_says_tracing(is_tracing), torch_mode(trace):
             yield
     finally:
         _local.trace = None
@@ -167,6 +163,10 @@ class _TracedType(ModuleType):
             known = self.kinds.get(id(value))
             self.children[name] = value if isinstance(value, ScriptModule) else known or _TracedType(value, self.kinds)
             self.rows.append((name, f"__host__.h{number_of(self.children[name])}"))
+
+    def _hooks(self, kind: str) -> list[Any]:
+        # What hooks do is in the trace.
+        return []
 
     def method(self) -> str:
         """A name for one more call of `forward`."""
@@ -219,16 +219,6 @@ def _bind(trace: Trace, name: str, value: Any) -> None:
             _bind(trace, f"{name}[{key!r}]", item)
 
 
-def _cloned(value: Any) -> Any:
-    if is_tensor(value):
-        return value.detach().clone()
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_cloned, value))
-    if isinstance(value, dict):
-        return {k: _cloned(v) for k, v in value.items()}
-    return value
-
-
 def _parameter_names(function: Any, count: int, is_method: bool = False) -> list[str]:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None:
@@ -247,7 +237,7 @@ class _Answers(Answers):
 def _record(
     trace: Trace, function: Callable[..., Any], inputs: tuple[Any, ...], names: list[str], strict: bool
 ) -> tuple[str, Any]:
-    copies = tuple(map(_cloned, inputs))
+    copies = tuple(map(cloned, inputs))
     for name, value in zip(names, copies):
         _bind(trace, name, value)
     with _writing(trace):
@@ -338,14 +328,9 @@ def trace(
                 check_tolerance=check_tolerance, strict=strict,
             )  # fmt: skip
         raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
-    made = Trace()
     is_method = hasattr(func, "__self__")
     names = list(example_kwarg_inputs) if example_inputs is None else _parameter_names(func, len(inputs), is_method)
-    result, value = _record(made, func, inputs, names, strict)
-    short = getattr(func, "__name__", "forward")
-    short = short if short.isidentifier() else "forward"
-    parameters = ", ".join(f"{n}: {_annotation(v)}" for n, v in zip(names, inputs))
-    text = made.frame.text(f"def {short}({parameters}):", result)
+    made, short, text = _recorded_function(func, inputs, names, strict)
     name = unique_name(getattr(func, "__module__", None) or "", short)
     answers = _Answers()
     where = (_scope(made), "<trace>", 1, text)
@@ -355,33 +340,21 @@ def trace(
     traced = ScriptFunction(core, name, "torch" if uses_torch else None, func if callable(func) and hasattr(func, "__name__") else None)
     if check_trace:
         for one in [inputs, *map(_tuple, check_inputs or [])]:
-            _check(traced, func, one, check_tolerance)
+            with quiet():
+                again, _, text_again = _recorded_function(func, one, names, strict)
+            check_outputs(traced, func, one, check_tolerance)
+            check_records([(made, text)], [(again, text_again)])
     return traced
 
 
-def _check(traced: Callable[..., Any], func: Callable[..., Any], inputs: tuple[Any, ...], tolerance: float) -> None:
-    """Compares the trace with the function, on copies of the inputs."""
-    wanted = list(leaves(func(*map(_cloned, inputs))))
-    found = list(leaves(traced(*map(_cloned, inputs))))
-    for n, (want, have) in enumerate(zip(wanted, found)):
-        if not is_tensor(want):
-            continue
-        want, have = want.detach(), have.detach()
-        if tuple(want.shape) != tuple(have.shape):
-            problem = f"shapes {tuple(have.shape)} and {tuple(want.shape)} differ"
-        elif not want.dtype.is_floating_point:
-            problem = None if bool((want == have).all()) else "values differ"
-        else:
-            near = (want.double() - have.double()).abs() <= tolerance + tolerance * want.double().abs()
-            near = near | ((want != want) & (have != have)) | (want == have)
-            problem = None if bool(near.all()) else "values differ"
-        if problem:
-            warnings.warn(
-                f"Output nr {n + 1}. of the traced function does not match the corresponding output of the Python function. "
-                f"Detailed error:\n{problem}",
-                TracerWarning,
-                stacklevel=3,
-            )
+def _recorded_function(func: Any, inputs: tuple[Any, ...], names: list[str], strict: bool) -> tuple[Trace, str, str]:
+    """The trace of a function, its name, and its text."""
+    made = Trace()
+    result, _ = _record(made, func, inputs, names, strict)
+    short = getattr(func, "__name__", "forward")
+    short = short if short.isidentifier() else "forward"
+    parameters = ", ".join(f"{n}: {_annotation(v)}" for n, v in zip(names, inputs))
+    return made, short, made.frame.text(f"def {short}({parameters}):", result)
 
 
 def trace_module(
@@ -393,23 +366,7 @@ def trace_module(
     warn_of_optimize(optimize)
     if not isinstance(inputs, dict):
         raise AttributeError("expected a dictionary of (method_name, input) pairs")
-    kinds: dict[int, _TracedType] = {}
-    kind = _TracedType(mod, kinds)
-    for method, examples in inputs.items():
-        examples = _tuple(examples)
-        made = Trace(mod)
-        _bind_state(made, mod, "self")
-        function = mod if method == "forward" else getattr(mod, method)
-        names = _names or _parameter_names(getattr(type(mod), method, None), len(examples), is_method=True)
-        with _module_calls(made, mod, kinds):
-            result, _ = _record(made, function, examples, names, strict)
-        parameters = "".join(f", {n}: {_annotation(v)}" for n, v in zip(names, examples))
-        text = made.frame.text(f"def {method}(self{parameters}):", result)
-        scope = _scope(made)
-        for frame, inner, name in made.methods:
-            heads = "".join(f", {n}: {annotation}" for n, annotation in frame.parameters.items())
-            inner.texts.append((scope, "<trace>", 1, frame.text(f"def {name}(self{heads}):")))
-        kind.texts.append((scope, "<trace>", 1, text))
+    kind, records = _recorded_module(mod, inputs, strict, _names)
     answers = _Answers()
     core = _flambeau.compile(answers, [kind.meaning(answers)])
     made_object = build_object(mod, kind, core, {})
@@ -418,10 +375,39 @@ def trace_module(
     traced = TopLevelTracedModule(made_object, "torch" if is_torch else None, mod)
     if check_trace:
         for one in [inputs, *(check_inputs or [])]:
+            with quiet():
+                again = _recorded_module(mod, one, strict, _names)[1] if set(one) == set(inputs) else records
             for method, examples in one.items():
                 function = mod if method == "forward" else getattr(mod, method)
-                _check(getattr(traced, method), function, _tuple(examples), check_tolerance)
+                check_outputs(getattr(traced, method), function, _tuple(examples), check_tolerance)
+            check_records(records, again)
     return traced
+
+
+def _recorded_module(mod: Any, inputs: dict[str, Any], strict: bool, given_names: Any) -> tuple[_TracedType, list[tuple[Trace, str]]]:
+    """The class of a traced module, with the texts of its methods; and each trace with its texts."""
+    kinds: dict[int, _TracedType] = {}
+    kind = _TracedType(mod, kinds)
+    records: list[tuple[Trace, str]] = []
+    for method, examples in inputs.items():
+        examples = _tuple(examples)
+        made = Trace(mod)
+        _bind_state(made, mod, "self")
+        function = mod if method == "forward" else getattr(mod, method)
+        names = given_names or _parameter_names(getattr(type(mod), method, None), len(examples), is_method=True)
+        with _module_calls(made, mod, kinds):
+            result, _ = _record(made, function, examples, names, strict)
+        parameters = "".join(f", {n}: {_annotation(v)}" for n, v in zip(names, examples))
+        text = made.frame.text(f"def {method}(self{parameters}):", result)
+        scope = _scope(made)
+        texts = []
+        for frame, inner, name in made.methods:
+            heads = "".join(f", {n}: {annotation}" for n, annotation in frame.parameters.items())
+            texts.append(frame.text(f"def {name}(self{heads}):"))
+            inner.texts.append((scope, "<trace>", 1, texts[-1]))
+        kind.texts.append((scope, "<trace>", 1, text))
+        records.append((made, "".join([*texts, text])))
+    return kind, records
 
 
 @contextlib.contextmanager

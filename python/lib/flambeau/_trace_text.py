@@ -8,6 +8,7 @@ ended becomes a result of it.
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Any, Iterator
 
 from . import _flambeau
@@ -245,8 +246,9 @@ class Trace:
     # --- lines ---
 
     def line(self, text: str) -> None:
-        """Adds a line."""
-        self.frame.lines.append(text)
+        """Adds a line, within the context that casts where PyTorch is in one."""
+        cast = _autocast()
+        self.frame.lines.append(text if cast is None else f"with {cast}:\n        {text}")
 
     def result(self, expression: str, value: Any) -> None:
         """Adds a line whose result is a value."""
@@ -288,6 +290,14 @@ class Trace:
         raise RuntimeError(
             f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions: {type(value)}"
         )
+
+
+def _autocast() -> str | None:
+    """PyTorch's context that casts on the cpu, as text; None outside of one."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "get_autocast_dtype") or not torch.is_autocast_enabled("cpu"):
+        return None
+    return f"torch.autocast('cpu', dtype={torch.get_autocast_dtype('cpu')})"
 
 
 def leaves(value: Any) -> Iterator[Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from . import _flambeau
 from ._sizes import plain, remembered, warn_of_value
@@ -28,9 +30,44 @@ _VALUES = {
 _PLAIN = {
     "__get__", "dim", "stride", "is_floating_point", "is_complex", "is_contiguous", "element_size", "__set__", "__len__",
     "data_ptr", "storage_offset", "ndimension", "get_device", "__repr__", "__format__", "__hash__", "__dlpack__",
+    "_set_grad_enabled", "set_grad_enabled", "is_grad_enabled",
     "__dlpack_device__", "requires_grad_", "_version", "is_same_size", "__deepcopy__", "has_torch_function", "is_tensor",
 }  # fmt: skip
 _TENSOR_PROPERTIES = ("T", "H", "mT", "mH", "real", "imag", "data")
+
+
+_says_lock = threading.Lock()
+_says = 0
+
+
+@contextlib.contextmanager
+def torch_says_tracing(is_tracing: Callable[[], bool]) -> Iterator[None]:
+    """A context in which `torch.jit.is_tracing()` is true for threads that write a trace, and after which the grad mode is what
+    it was, though the traced function may have raised between two changes of it."""
+    global _says
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "jit"):
+        yield
+        return
+    former = torch.is_grad_enabled()
+    with _says_lock:
+        if _says == 0:
+            own = torch.jit.is_tracing
+
+            @functools.wraps(own)
+            def says() -> bool:
+                return is_tracing() or own()
+
+            torch.jit.is_tracing = says
+        _says += 1
+    try:
+        yield
+    finally:
+        torch._C._set_grad_enabled(former)
+        with _says_lock:
+            _says -= 1
+            if _says == 0:
+                torch.jit.is_tracing = torch.jit.is_tracing.__wrapped__
 
 
 def torch_mode(trace: Trace) -> Any:
@@ -116,10 +153,26 @@ def _note_call(torch: Any, trace: Trace, func: Any, name: str, args: Any, kwargs
     if getattr(torch.Tensor, name, None) is func or type(func).__name__ == "method_descriptor":
         trace.result(f"{parts[0]}.{name}({', '.join([*parts[1:], *named])})", result)
         return
-    path = _path_of(torch, func, name)
+    path = _operator_path(torch, trace, func) or _path_of(torch, func, name)
     if path is None:
         raise RuntimeError(f"a trace cannot write down {func}")
     trace.result(f"{path}({', '.join([*parts, *named])})", result)
+
+
+def _operator_path(torch: Any, trace: Trace, func: Any) -> str | None:
+    """What a line calls for `torch.ops.aten.relu.default` and its kin: an op by its name, or PyTorch's operator itself."""
+    if isinstance(func, torch._ops.OpOverload):
+        found = func._schema.name
+    elif isinstance(func, torch._ops.OpOverloadPacket):
+        found = func._qualified_op_name
+    else:
+        return None
+    if _flambeau.known_op(found):
+        return f"ops.{found.replace('::', '.')}"
+    name = f"operator_{len(trace.kept)}"
+    trace.kept.append(func)
+    trace.scope.names[name] = func
+    return name
 
 
 def _path_of(torch: Any, func: Any, name: str) -> str | None:

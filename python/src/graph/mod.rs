@@ -8,6 +8,7 @@ mod edit;
 mod node;
 mod place;
 mod state;
+mod types;
 
 use crate::convert::Call;
 use crate::errors;
@@ -26,6 +27,7 @@ pub(crate) use edit::PyInsertGuard;
 use node::What;
 pub(crate) use node::{PyBlock, PyNode, PyUse, PyValue};
 use state::{Shared, State};
+pub(crate) use types::type_object;
 
 /// A graph of a program.
 #[pyclass(name = "Graph", module = "flambeau", frozen)]

@@ -368,8 +368,9 @@ impl PyValue {
 
     /// Its type.
     #[pyo3(name = "type")]
-    fn ty(&self) -> PyResult<String> {
-        self.look(|state| state.graph.ty(self.value).to_string())
+    fn ty<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let ty = self.look(|state| state.graph.ty(self.value).clone())?;
+        super::type_object(py, &ty)
     }
 
     /// Whether its type says dtype, device, sizes and strides.

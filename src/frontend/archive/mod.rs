@@ -27,7 +27,7 @@ mod zip;
 mod tests;
 
 pub use debug::DebugRanges;
-pub use exported::{Outline, OutlinedTensor, is_exported, outline};
+pub use exported::{Outline, OutlinedTensor, is_exported, models, outline};
 pub use limits::Limits;
 pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
@@ -55,6 +55,8 @@ pub struct Archive {
     limits: Limits,
     version: u64,
     big_endian: bool,
+    /// Which of several exported programs is meant.
+    chosen: Option<String>,
 }
 
 /// The file's content.
@@ -164,7 +166,10 @@ impl Archive {
         if flat::is_flat(&bytes) {
             let flat::Contents { directory, trees, version } = flat::read(&bytes, &limits)?;
             check_version(version)?;
-            return Ok((Archive { bytes, directory, trees, limits, version, big_endian: false }, Vec::new()));
+            return Ok((
+                Archive { bytes, directory, trees, limits, version, big_endian: false, chosen: None },
+                Vec::new(),
+            ));
         }
         let directory = zip::read_directory(&bytes, &limits).map_err(|error| {
             // A zip file of another kind need not keep the laws of archives.
@@ -175,7 +180,8 @@ impl Archive {
             }
         })?;
         let trees = IndexMap::new();
-        let mut archive = Archive { bytes, directory, trees, limits, version: 0, big_endian: false };
+        let mut archive =
+            Archive { bytes, directory, trees, limits, version: 0, big_endian: false, chosen: None };
         let mut problems = Vec::new();
         if let Err(error) = check_format(&archive.directory) {
             // The version may be missing for the same reason.
@@ -226,6 +232,17 @@ impl Archive {
     /// Version of the file format; operators mean what they meant then.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The same archive, of whose exported programs the one of this name is meant.
+    pub fn choosing(mut self, program: &str) -> Archive {
+        self.chosen = Some(program.to_string());
+        self
+    }
+
+    /// The name of the exported program that is meant, where one was chosen.
+    pub fn chosen(&self) -> Option<&str> {
+        self.chosen.as_deref()
     }
 
     /// Whether the storages were written on a big-endian machine.

@@ -66,6 +66,8 @@ pub struct ClassText {
     pub header: Arc<Source>,
     /// Methods that are compiled in any case, one `def` each.
     pub methods: Vec<Arc<Source>>,
+    /// Properties that are compiled in any case: the host is asked for each.
+    pub properties: Vec<String>,
     /// Which of them runs when an object is made and declares attributes.
     pub has_init: bool,
     /// Submodules to iterate over and to choose from by number or name, in order.

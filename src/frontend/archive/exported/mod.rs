@@ -39,7 +39,7 @@ pub fn is_exported(archive: &Archive) -> bool {
 }
 
 /// Names of the models in an archive.
-fn models(archive: &Archive) -> impl Iterator<Item = &str> {
+pub fn models(archive: &Archive) -> impl Iterator<Item = &str> {
     archive.names().filter_map(model_name)
 }
 
@@ -77,6 +77,13 @@ pub(super) fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> 
 /// The name of the model that is meant.
 fn chosen(archive: &Archive) -> Result<String> {
     let names: Vec<&str> = models(archive).collect();
+    if let Some(wanted) = archive.chosen() {
+        return match names.iter().find(|name| **name == wanted) {
+            Some(name) => Ok((*name).to_string()),
+            None => Err(Diagnostic::input(format!("the archive has no exported program '{wanted}'"))
+                .hint(format!("it has {}", names.join(", ")))),
+        };
+    }
     match names.as_slice() {
         [one] => Ok((*one).to_string()),
         several if several.contains(&MAIN) => Ok(MAIN.to_string()),
@@ -85,7 +92,7 @@ fn chosen(archive: &Archive) -> Result<String> {
             several.len(),
             several.join(", ")
         ))
-        .hint("save each program with torch.export.save to a file of its own")),
+        .hint("say which one is meant (`entry` in Python), or save each to a file of its own")),
     }
 }
 

@@ -162,6 +162,14 @@ impl Emitter<'_> {
             if let Some(setter) = self.unit.property_setter(class, name) {
                 return self.call_method(object, setter, &[value], span).map(|_| ());
             }
+            // A property that nothing has read yet is declared when the host is asked for it.
+            if !self.unit.is_initializing(class, &self.name) {
+                // What else the host says of the name is no property, and cannot be set.
+                let _ = self.unit.hosted_member(class, name, span)?;
+                if let Some(setter) = self.unit.property_setter(class, name) {
+                    return self.call_method(object, setter, &[value], span).map(|_| ());
+                }
+            }
             return self.declare_attribute(object, class, name, value, span);
         };
         if !self.is_subtype(self.ty(value), &declared) {

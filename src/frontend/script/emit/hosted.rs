@@ -123,6 +123,9 @@ impl Compiler {
             let def = only_def(method)?;
             self.declare_member(name, Rc::new(def));
         }
+        for property in &text.properties {
+            self.hosted_member(name, property, span)?;
+        }
         if text.has_init {
             self.method_schema(name, "__init__", name.as_str(), span)?;
         }

@@ -1,0 +1,100 @@
+"""Types and schemas as objects: texts that know their parts."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+
+class Type(str):
+    """A type of a value: its text as graphs print it, with PyTorch's questions."""
+
+    _kind: str
+    _annotation: str
+    _parts: tuple["Type", ...]
+
+    def __new__(cls, text: str, kind: str, annotation: str, parts: Sequence["Type"]) -> "Type":
+        made = super().__new__(cls, text)
+        made._kind, made._annotation, made._parts = kind, annotation, tuple(parts)
+        return made
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __reduce__(self) -> Any:
+        return Type, (str(self), self._kind, self._annotation, self._parts)
+
+    def str(self) -> str:
+        """The text."""
+        return self.__str__()
+
+    def kind(self) -> str:  # type: ignore[valid-type]
+        """`TensorType`, `ListType` and so on."""
+        return self._kind
+
+    @property
+    def annotation_str(self) -> str:  # type: ignore[valid-type]
+        """The type as TorchScript source has it."""
+        return self._annotation
+
+    def _part(self, kinds: tuple[str, ...], n: int, what: str) -> "Type":  # type: ignore[valid-type]
+        if self._kind not in kinds or n >= len(self._parts):
+            raise RuntimeError(f"{self} has no {what}")
+        return self._parts[n]
+
+    def getElementType(self) -> "Type":  # noqa: N802 - PyTorch's name
+        """What a list, an optional or a future holds."""
+        return self._part(("ListType", "OptionalType", "FutureType", "AwaitType", "RRefType"), 0, "element type")
+
+    def getKeyType(self) -> "Type":  # noqa: N802
+        """The type of a dictionary's keys."""
+        return self._part(("DictType",), 0, "key type")
+
+    def getValueType(self) -> "Type":  # noqa: N802
+        """The type of a dictionary's values."""
+        return self._part(("DictType",), 1, "value type")
+
+    def elements(self) -> list["Type"]:
+        """The types of a tuple's items."""
+        if self._kind != "TupleType":
+            raise RuntimeError(f"{self} is no tuple")
+        return list(self._parts)
+
+    def containedTypes(self) -> list["Type"]:  # noqa: N802
+        """All types that it is made of."""
+        return list(self._parts)
+
+
+class Argument:
+    """An argument or result of a schema."""
+
+    def __init__(self, name: str, type: Type, default: Any = None, has_default: bool = False, kwarg_only: bool = False) -> None:
+        self.name, self.type = name, type
+        self.default_value, self.kwarg_only = default, kwarg_only
+        self._has_default = has_default
+
+    def has_default_value(self) -> bool:
+        """Whether a call may leave it out."""
+        return self._has_default
+
+    def __repr__(self) -> str:
+        return f"Argument({self.name}: {self.type})"
+
+
+class Schema(str):
+    """A function's schema: its text, with name, arguments and results."""
+
+    name: str
+    overload_name: str
+    arguments: list[Argument]
+    returns: list[Argument]
+
+    def __new__(cls, text: str, parts: Any) -> "Schema":
+        made = super().__new__(cls, text)
+        made.name, arguments, returns = parts
+        made.overload_name = ""
+        made.arguments = [Argument(name, type, default, has, alone) for name, type, has, default, alone in arguments]
+        made.returns = [Argument(name, type) for name, type in returns]
+        return made
+
+    def __reduce__(self) -> Any:
+        return str, (str(self),)

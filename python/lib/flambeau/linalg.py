@@ -1,0 +1,7 @@
+"""`flambeau.linalg`: the functions of `torch.linalg` on tensors of Flambeau."""
+
+from __future__ import annotations
+
+from ._functions import getter as _getter
+
+__getattr__ = _getter("torch.linalg")
