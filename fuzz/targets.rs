@@ -4,6 +4,7 @@
 #[path = "programs.rs"]
 mod programs;
 
+use flambeau::backends::cache::entry;
 use flambeau::diag::{Diagnostic, ErrorKind, Result, Source};
 use flambeau::dialects::{Laws, Registry, Run, Strictness};
 use flambeau::frontend::archive::{Archive, DebugRanges, Limits, pickle, write};
@@ -41,6 +42,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("pickle", pickle_machine),
     ("archive", archive),
     ("exported", exported),
+    ("kernel", kernel),
 ];
 
 /// Runs a target on one input.
@@ -251,6 +253,16 @@ fn pickle_machine(data: &[u8]) {
     let written = pickle::write(&tree);
     let again = pickle::parse(&written, &limits).expect("what was written is read");
     assert_eq!(pickle::write(&again), written, "writing is a fixed point");
+}
+
+/// Files of the cache of compiled kernels. An input that starts with an even byte is a file as it is; to one that starts with an
+/// odd byte its checksum is added, so that it does not stop the fuzzer at the door.
+fn kernel(data: &[u8]) {
+    let Some((mode, rest)) = data.split_first() else { return };
+    let file = if mode % 2 == 0 { rest.to_vec() } else { entry::sealed(rest.to_vec()) };
+    let Ok(read) = entry::decode(&file) else { return };
+    assert_eq!(entry::encode(&read), file, "what is read is what was written");
+    assert!(entry::decode(&file[..file.len() - 1]).is_err(), "a file that is cut is none");
 }
 
 /// Whole archives. An input that starts with an even byte is a file as it is; one that starts with an odd

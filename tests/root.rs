@@ -3,6 +3,7 @@
 
 mod alias_answers;
 mod aliasing;
+mod cache;
 mod cases;
 mod filecheck_suite;
 mod hostile;
@@ -44,6 +45,7 @@ fn main() {
     trials.extend(aliasing::trials());
     trials.extend(identity::trials());
     trials.extend(identity_source::trials());
+    trials.extend(cache::trials());
     trials.extend(cases::trials());
     trials.extend(fusion::trials());
     trials.extend(in_place::trials());

@@ -19,6 +19,7 @@ mod runs;
 mod shared;
 mod tensor;
 
+use flambeau::backends::cache::{self, Place};
 use pyo3::prelude::*;
 
 /// The extension module.
@@ -60,6 +61,8 @@ mod _flambeau {
 
 /// What the module has besides its classes and functions.
 fn start(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Where FLAMBEAU_CACHE says; nothing is opened before something is compiled.
+    cache::install(Place::of_environment().cache());
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::add_to(module)
 }

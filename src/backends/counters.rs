@@ -42,6 +42,7 @@ impl Reasons {
 pub struct FusionCounters {
     groups: AtomicU64,
     kernels: AtomicU64,
+    cached: AtomicU64,
     refused: AtomicU64,
     of_module: AtomicU64,
     again: AtomicU64,
@@ -81,6 +82,8 @@ pub struct FusionReport {
     pub groups: u64,
     /// Kernels that were compiled for them.
     pub kernels: u64,
+    /// Kernels for them that came from the cache on disk.
+    pub cached: u64,
     /// Kernels that were refused: a group for certain dtypes, or one of its kernels for certain layouts.
     pub refused: u64,
     /// Kernels that stand in the module and were made ready for a call.
@@ -114,6 +117,7 @@ impl FusionCounters {
         FusionReport {
             groups: read(&self.groups),
             kernels: read(&self.kernels),
+            cached: read(&self.cached),
             refused: read(&self.refused),
             of_module: read(&self.of_module),
             again: read(&self.again),
@@ -139,10 +143,11 @@ impl FusionCounters {
         self.groups.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A kernel of a group was compiled.
-    pub(super) fn compiled(&self, group: &str, what: impl FnOnce() -> String) {
-        self.kernels.fetch_add(1, Ordering::Relaxed);
-        self.log.message(TOPIC, Level::Update, || format!("compiled a kernel of {group} for {}", what()));
+    /// A kernel of a group was compiled, or came from the cache on disk.
+    pub(super) fn compiled(&self, group: &str, cached: bool, what: impl FnOnce() -> String) {
+        let (counter, verb) = if cached { (&self.cached, "loaded") } else { (&self.kernels, "compiled") };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.log.message(TOPIC, Level::Update, || format!("{verb} a kernel of {group} for {}", what()));
     }
 
     /// A group, or one of its kernels, cannot be compiled; the refusal is kept.
@@ -234,6 +239,9 @@ impl FusionReport {
             self.op_by_op_calls(),
             self.small_calls
         );
+        if self.cached > 0 {
+            let _ = writeln!(out, "  {} from the cache", count(self.cached, "kernel"));
+        }
         if self.of_module > 0 {
             let _ = writeln!(out, "  {} of the module", count(self.of_module, "kernel"));
         }

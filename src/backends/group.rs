@@ -11,9 +11,10 @@ use crate::diag::{ErrorKind, Result};
 use crate::dialects::{Registry, loops};
 use crate::ir::Graph;
 use crate::lowering::{self, GroupProgram, Key, Lowered, Part, Plan, Target};
-use crate::tensor::Tensor;
+use crate::tensor::{Layout, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -80,6 +81,17 @@ struct Site<'a> {
     name: &'a str,
 }
 
+impl Site<'_> {
+    /// Counts a kernel that was made ready or refused.
+    fn count(&self, key: &Key, compiled: &Result<Arc<dyn Executable>>) {
+        let what = || format!("{:?}", key.pattern);
+        match compiled {
+            Ok(made) => self.counters.compiled(self.name, made.is_cached(), what),
+            Err(error) => self.counters.refused(self.name, error.message(), what),
+        }
+    }
+}
+
 impl FusedGroup {
     /// A group to be run by a backend. Nothing is compiled yet. What happens is counted in `counters`.
     pub fn new(graph: Arc<Graph>, backend: Arc<dyn Backend>, counters: Arc<FusionCounters>) -> FusedGroup {
@@ -125,6 +137,32 @@ impl FusedGroup {
         pays
     }
 
+    /// Whether a kernel that is compiled before the first call will be used by such calls.
+    pub(super) fn is_worth_compiling(&self, layouts: &[Option<Layout>]) -> bool {
+        let large = |layout: &Option<Layout>| layout.as_ref().is_some_and(|l| l.numel() >= ALONE_FROM);
+        let pays = !self.alone || layouts.iter().any(large);
+        pays && self.lowered.is_none() && self.backend.compiles() && self.backend.target() == Target::Cpu
+    }
+
+    /// What its kernels run on.
+    pub(super) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// Keeps a kernel that was compiled, or a refusal, and counts it, unless there is one.
+    pub(super) fn keep(&self, runner: &ProgramRunner, key: Key, compiled: Result<Arc<dyn Executable>>) {
+        let mut kernels = runner.kernels.lock();
+        if let Entry::Vacant(place) = kernels.entry(key) {
+            self.site().count(place.key(), &compiled);
+            place.insert(compiled);
+        }
+    }
+
+    fn site(&self) -> Site<'_> {
+        let lowered = self.lowered.as_ref();
+        Site { backend: &*self.backend, counters: &self.counters, lowered, name: &self.name }
+    }
+
     /// Counts a call that is run op by op.
     pub fn runs_op_by_op(&self, reason: &str) {
         self.counters.op_by_op(&self.name, reason);
@@ -142,10 +180,8 @@ impl FusedGroup {
             return Ok(Prepared { planned, given, group: self });
         }
         let inputs = Inputs::of(inputs)?;
-        let lowered = self.lowered.as_ref();
-        let site = Site { backend: &*self.backend, counters: &self.counters, lowered, name: &self.name };
         let runner = self.specialized(inputs.signature()?, registry)?;
-        let planned = runner.plan(&inputs, &site)?;
+        let planned = runner.plan(&inputs, &self.site())?;
         *self.last.lock() = Some(Arc::clone(&planned));
         Ok(Prepared { planned, given: inputs.given(), group: self })
     }
@@ -166,7 +202,7 @@ impl FusedGroup {
         lowering::kernels(&self.graph, &inputs.signature()?, &inputs.layouts(), registry, target)
     }
 
-    fn specialized(&self, sigs: Signature, registry: &Registry) -> Result<Arc<ProgramRunner>> {
+    pub(super) fn specialized(&self, sigs: Signature, registry: &Registry) -> Result<Arc<ProgramRunner>> {
         let mut state = self.state.lock();
         if let Some((_, found)) = state.programs.iter().find(|(known, _)| *known == sigs) {
             return found.clone();
@@ -197,6 +233,16 @@ impl ProgramRunner {
     /// A runner without kernels.
     pub fn new(group: GroupProgram) -> ProgramRunner {
         ProgramRunner { group, kernels: Mutex::default(), last: Mutex::default() }
+    }
+
+    /// The group for its dtypes.
+    pub(super) fn program(&self) -> &GroupProgram {
+        &self.group
+    }
+
+    /// Whether it has a kernel, or knows that it is refused.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.kernels.lock().contains_key(key)
     }
 
     /// Runs the group on inputs whose dtypes are those that it was read for.
@@ -249,14 +295,11 @@ impl ProgramRunner {
         let compiled = lowering::lower(&part.nest(&self.group), site.backend.target())
             .and_then(|graph| loops::decode(&graph))
             .and_then(|kernel| site.backend.compile(&kernel));
-        match &compiled {
-            Ok(_) => site.counters.compiled(site.name, || format!("{:?}", key.pattern)),
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
-                site.counters.refused(site.name, error.message(), || format!("{:?}", key.pattern));
-            }
-            // A failure is no property of the kernel: the next call tries again.
-            Err(_) => return compiled,
+        // A failure is no property of the kernel: the next call tries again.
+        if compiled.as_ref().is_err_and(|error| error.kind() != ErrorKind::Unsupported) {
+            return compiled;
         }
+        site.count(&key, &compiled);
         self.kernels.lock().insert(key, compiled.clone());
         compiled
     }

@@ -5,6 +5,8 @@
 //! kernels for it and launches them. Nothing here knows how a program is interpreted.
 
 pub mod accuracy;
+mod ahead;
+pub mod cache;
 mod counters;
 mod function;
 mod group;
@@ -20,6 +22,7 @@ pub mod cuda;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 
+pub use ahead::{Foreseen, compile_ahead};
 pub use counters::{FusionCounters, FusionReport, LoopReport, Reasons};
 pub use function::KernelFunction;
 pub use group::{FusedGroup, Prepared, ProgramRunner};
@@ -55,6 +58,10 @@ pub trait Backend: Send + Sync {
 
 /// A compiled kernel.
 pub trait Executable: Send + Sync {
+    /// Whether its code was not compiled by this process but came from a cache on disk.
+    fn is_cached(&self) -> bool {
+        false
+    }
     /// Runs it. A condition that the kernel requires and that does not hold is a `Runtime` error. Arguments correspond to the kernel's parameters. Their kinds are checked, and that both ends of each
     /// buffer's span lie within its memory; an argument that does not fit is an `Internal` error, with nothing run.
     ///

@@ -91,7 +91,7 @@ fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Res
 }
 
 /// What a type tells of an input, if it is enough.
-fn known(ty: &Type) -> Option<(InputSig, Option<Layout>)> {
+pub fn known(ty: &Type) -> Option<(InputSig, Option<Layout>)> {
     Some(match ty.kind() {
         TypeKind::Int => (InputSig::Int, None),
         TypeKind::Float => (InputSig::Float, None),

@@ -449,6 +449,7 @@ pub(super) fn fusion_json(report: &FusionReport) -> Json {
     json!({
         "groups": report.groups,
         "kernels": report.kernels,
+        "cached": report.cached,
         "refused": report.refused,
         "fused_calls": report.fused_calls,
         "small_calls": report.small_calls,

@@ -3,8 +3,8 @@
 use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
 use super::{
-    bench, check, demo, dialect, docs, explain, filecheck, grad, inspect, lit, lsp, opt, profile, reduce,
-    rules, run, save, train, translate,
+    bench, cache, check, demo, dialect, docs, explain, filecheck, grad, inspect, lit, lsp, opt, profile,
+    reduce, rules, run, save, train, translate, warm,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::toolkit::Toolkit;
@@ -48,6 +48,7 @@ Environment:
   FILECHECK_OPTS   options that filecheck reads before its own
   LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
   FLAMBEAU_NUM_THREADS   threads of every command that computes, where --threads is not given; all cores without it
+  FLAMBEAU_CACHE   the folder of compiled kernels, or off; see docs/cache.md
   FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and how many changes passes make; see docs/environment.md
 
 A link to the program that is called FileCheck or lit is that tool.
@@ -161,6 +162,10 @@ enum Command {
     /// Time models: load, first call, calls once warm; beside a baseline, op by op
     #[command(after_long_help = BENCH)]
     Bench(Box<bench::Options>),
+    /// Compile what a model needs for such arguments and keep it on disk: the next process compiles nothing
+    Warm(Box<warm::Options>),
+    /// List, check or remove the compiled kernels that are kept on disk
+    Cache(cache::Options),
     /// Say what becomes of a call: the plan for its arguments, op by op with time and bytes, or why there is none
     Explain(Box<explain::Options>),
     /// Run a program and print its graph with the types of the tensors that came by, for insert-guards
@@ -324,6 +329,8 @@ fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_proces
         Command::Save(options) => save::run(options, io),
         Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
+        Command::Warm(options) => warm::run(options, io),
+        Command::Cache(options) => cache::run(options, io),
         Command::Explain(options) => explain::run(options, io).map(|()| true),
         Command::Profile(options) => profile::run(options, io).map(|()| true),
         Command::Demo(options) => demo::run(options, io),

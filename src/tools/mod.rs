@@ -1,6 +1,7 @@
 //! The tools that a user starts: each is a library that the command line calls.
 
 pub mod bench;
+pub mod cache;
 pub mod case;
 pub mod check;
 pub mod check_aliases;
@@ -45,6 +46,7 @@ mod threads;
 pub mod train;
 pub mod translate;
 pub mod view;
+pub mod warm;
 pub mod watch;
 pub mod weights;
 

@@ -1,5 +1,6 @@
 //! `flambeau run`: loads a file, calls a function of it, prints the answer.
 
+use super::cache::{self, CacheOptions};
 use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::{load_mapped, load_shown};
@@ -58,6 +59,8 @@ pub struct Options {
     #[command(flatten)]
     weights: WeightOptions,
     #[command(flatten)]
+    cache: CacheOptions,
+    #[command(flatten)]
     threads: ThreadOptions,
     /// Also print how long loading and the call took, what became of fusion groups, and the seed of the random
     /// generator where it was drawn from
@@ -92,6 +95,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         outputs::check_name(output)?;
     }
     options.threads.set();
+    options.cache.set(io);
     let (stdout, printed) = io.program_output();
     let run = Run::new(stdout);
     run.set_grad_enabled(options.grad);
@@ -147,6 +151,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         io.message(&format!("loaded in {ready:.1} ms, called in {called:.3} ms\n"));
         io.message(&loaded.program.plan_report().to_text());
         io.message(&loaded.program.fusion_report().to_text());
+        io.message(&cache::report());
         if let Some(seed) = run.random_seed() {
             io.message(&format!("random seed {seed}\n"));
         }

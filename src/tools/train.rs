@@ -1,5 +1,6 @@
 //! `flambeau train`: trains a saved model on arrays, and saves it so that PyTorch loads it.
 
+use super::cache::CacheOptions;
 use super::cli;
 use super::curve::Curve;
 use super::inputs::{self, named_options};
@@ -106,6 +107,8 @@ pub struct Options {
     #[command(flatten)]
     first: GradientOptions,
     #[command(flatten)]
+    cache: CacheOptions,
+    #[command(flatten)]
     threads: ThreadOptions,
     #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
@@ -133,6 +136,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         Curve::check_name(file)?;
     }
     options.threads.set();
+    options.cache.set(io);
     let (stdout, printed) = io.program_output();
     let run = Run::new(stdout);
     run.seed(options.seed);

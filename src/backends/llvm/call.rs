@@ -5,8 +5,9 @@
     reason = "calls machine code; what `Executable::run` asks of its caller makes it sound"
 )]
 
-use super::Shared;
 use super::orc::{Code, Left, Slots};
+use super::{Linked, Shared};
+use crate::backends::cache::Key;
 use crate::backends::{Arg, Executable, Launch, Memory, check_args, not_met};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, Kernel, Stmt, Ty};
@@ -27,22 +28,22 @@ const STREAM_ALIGNMENT: usize = 64;
 pub(super) struct Compiled {
     kernel: Kernel,
     shared: Arc<Shared>,
-    plain: Code,
-    /// Compiled when first needed.
-    streaming: OnceLock<Result<Code>>,
+    plain: Linked,
+    /// Made when first needed.
+    streaming: OnceLock<Result<Linked>>,
 }
 
 impl Compiled {
-    pub(super) fn new(kernel: Kernel, shared: Arc<Shared>) -> Result<Compiled> {
-        let plain = shared.compile(&kernel, false)?;
+    pub(super) fn new(kernel: Kernel, key: &Key, shared: Arc<Shared>) -> Result<Compiled> {
+        let plain = shared.plain(&kernel, key)?;
         Ok(Compiled { kernel, shared, plain, streaming: OnceLock::new() })
     }
 
     /// The form whose stores bypass the caches. What compiles without them compiles with them, so that an error here
     /// is one of the run.
     fn streaming(&self) -> Result<&Code> {
-        let compile = || self.shared.compile(&self.kernel, true);
-        self.streaming.get_or_init(compile).as_ref().map_err(Clone::clone)
+        let made = self.streaming.get_or_init(|| self.shared.streaming(&self.kernel));
+        made.as_ref().map(|linked| &linked.code).map_err(Clone::clone)
     }
 
     /// Whether stores can bypass the caches: one flat vector loop, results large and aligned.
@@ -83,6 +84,10 @@ fn address(memory: &mut Memory<'_>) -> usize {
 }
 
 impl Executable for Compiled {
+    fn is_cached(&self) -> bool {
+        self.plain.cached
+    }
+
     unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         let arguments = check_args(&self.kernel, &launch.memory, &launch.args)?;
         let bases: SmallVec<[usize; 8]> = launch.memory.iter_mut().map(address).collect();
@@ -106,7 +111,7 @@ impl Executable for Compiled {
         }
         let slots = Slots { slots: &slots };
         let streams = self.wants_streaming(slots.slots, extent.max(0) as usize);
-        let code = if streams { self.streaming()? } else { &self.plain };
+        let code = if streams { self.streaming()? } else { &self.plain.code };
         let chunk = chunk_size(extent, launch.grain, pool::threads());
         if chunk >= extent {
             // SAFETY: spans were checked against the memory, which the launch borrows for the whole call, so that no

@@ -1,8 +1,10 @@
 //! For which machine code is generated: CPU name, features, vector width; or a GPU.
 
+use crate::backends::cache::{self, Key};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{For, Kernel, Order, Stmt};
 use inkwell::OptimizationLevel;
+use inkwell::support::get_llvm_version;
 use inkwell::targets::{
     CodeModel, InitializationConfig, RelocMode, Target, TargetMachine, TargetMachineOptions, TargetTriple,
 };
@@ -74,6 +76,14 @@ impl Machine {
             features: "+ptx80".to_string(),
             stream: false,
         }
+    }
+
+    /// Under which a kernel's code for this machine is kept.
+    pub(super) fn key(&self, kernel: &Kernel) -> Key {
+        // What else is said of a machine follows from these.
+        let Machine { kind: _, triple, cpu, features, stream } = self;
+        let version = get_llvm_version();
+        Key::of(kernel, &cache::Target { triple, cpu, features, stream: *stream, version })
     }
 
     /// The same machine with stores that bypass the caches.

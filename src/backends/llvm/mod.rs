@@ -1,7 +1,8 @@
 //! LLVM: kernels to machine code of this computer, and to PTX.
 //!
 //! [`emit`] writes the module, a short list of passes cleans it, LLVM's code generator makes an object and
-//! [`orc`] links it into memory. Kernels are kept by their structure, so that equal kernels are compiled once.
+//! [`orc`] links it into memory. Kernels are kept by their content, so that equal kernels are compiled once; where there is a
+//! cache on disk, once for all processes.
 
 mod call;
 mod control;
@@ -11,7 +12,9 @@ mod machine;
 mod math;
 mod orc;
 mod scalar;
+mod symbol;
 
+use super::cache::{self, KernelCache, Key};
 use super::{Backend, Executable};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Kernel;
@@ -35,28 +38,47 @@ const PASSES: &str =
 /// For kernels that may run long one iteration at a time: what programs of numbers become.
 const SCALAR_PASSES: &str = "default<O2>";
 
-/// Compiled kernels that are kept.
-const CACHE: usize = 256;
+/// Compiled kernels that are kept in memory.
+const KEPT: usize = 256;
 
 /// The LLVM backend for this computer.
 pub struct Llvm {
     shared: Arc<Shared>,
-    /// Kernels by structure; the oldest goes first.
-    cache: Mutex<Vec<(Kernel, Arc<Compiled>)>>,
+    /// Kernels by content; the oldest goes first.
+    kept: Mutex<Vec<(Key, Arc<Compiled>)>>,
 }
 
 /// What compiled kernels keep using.
 pub(super) struct Shared {
     machine: Machine,
     jit: Arc<Jit>,
-    next: AtomicU64,
+    /// Instead of the cache that is set for the process.
+    own: Option<Arc<KernelCache>>,
+    /// Kernels that were compiled, both forms of them.
+    compiled: AtomicU64,
+}
+
+/// Linked code, and whether it came from the cache on disk.
+struct Linked {
+    code: Code,
+    cached: bool,
 }
 
 impl Llvm {
-    /// For this computer.
+    /// For this computer, with the cache on disk that is set for the process ([`cache::install`]), if there is one.
     pub fn host() -> Result<Llvm> {
-        let shared = Shared { machine: Machine::host(), jit: Jit::new()?, next: AtomicU64::new(0) };
-        Ok(Llvm { shared: Arc::new(shared), cache: Mutex::default() })
+        Llvm::with(None)
+    }
+
+    /// For this computer, with a cache of its own.
+    pub fn cached(cache: Arc<KernelCache>) -> Result<Llvm> {
+        Llvm::with(Some(cache))
+    }
+
+    fn with(own: Option<Arc<KernelCache>>) -> Result<Llvm> {
+        let compiled = AtomicU64::new(0);
+        let shared = Shared { machine: Machine::host(), jit: Jit::new()?, own, compiled };
+        Ok(Llvm { shared: Arc::new(shared), kept: Mutex::default() })
     }
 }
 
@@ -70,31 +92,59 @@ impl Backend for Llvm {
     }
 
     fn compilations(&self) -> u64 {
-        self.shared.next.load(Ordering::Relaxed)
+        self.shared.compiled.load(Ordering::Relaxed)
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
-        let known = self.cache.lock().iter().find(|(k, _)| k == kernel).map(|(_, c)| Arc::clone(c));
+        let key = self.shared.machine.key(kernel);
+        let known = self.kept.lock().iter().find(|(k, _)| *k == key).map(|(_, c)| Arc::clone(c));
         if let Some(compiled) = known {
             return Ok(compiled);
         }
-        let compiled = Arc::new(Compiled::new(kernel.clone(), Arc::clone(&self.shared))?);
-        let mut cache = self.cache.lock();
-        if cache.len() >= CACHE {
-            cache.remove(0);
+        let compiled = Arc::new(Compiled::new(kernel.clone(), &key, Arc::clone(&self.shared))?);
+        let mut kept = self.kept.lock();
+        if kept.len() >= KEPT {
+            kept.remove(0);
         }
-        cache.push((kernel.clone(), Arc::clone(&compiled)));
+        kept.push((key, Arc::clone(&compiled)));
         Ok(compiled)
     }
 }
 
 impl Shared {
-    /// Compiles and links a kernel, with stores that bypass the caches if `stream`.
-    fn compile(&self, kernel: &Kernel, stream: bool) -> Result<Code> {
-        let machine = if stream { self.machine.streaming() } else { self.machine.clone() };
-        let symbol = format!("kernel{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let object = generate(kernel, &machine, &symbol, FileType::Object)?;
-        self.jit.link(&object, &symbol)
+    /// Compiles and links a kernel, or takes its code from the cache on disk.
+    fn plain(&self, kernel: &Kernel, key: &Key) -> Result<Linked> {
+        self.link(kernel, &self.machine, key)
+    }
+
+    /// The same with stores that bypass the processor's caches.
+    fn streaming(&self, kernel: &Kernel) -> Result<Linked> {
+        let machine = self.machine.streaming();
+        self.link(kernel, &machine, &machine.key(kernel))
+    }
+
+    fn link(&self, kernel: &Kernel, machine: &Machine, key: &Key) -> Result<Linked> {
+        let cache = self.own.clone().or_else(cache::installed);
+        if let Some(cache) = &cache
+            && let Some(object) = cache.get(key)
+        {
+            match self.linked(object, key) {
+                Ok(code) => return Ok(Linked { code, cached: true }),
+                Err(_) => cache.spoiled(),
+            }
+        }
+        let object = generate(kernel, machine, &symbol::of(key), FileType::Object)?;
+        self.compiled.fetch_add(1, Ordering::Relaxed);
+        let code = self.linked(object.clone(), key)?;
+        if let Some(cache) = &cache {
+            cache.put(key, &cache::describe(kernel), &object);
+        }
+        Ok(Linked { code, cached: false })
+    }
+
+    fn linked(&self, object: Vec<u8>, key: &Key) -> Result<Code> {
+        let (object, name) = symbol::instance(object, key)?;
+        self.jit.link(&object, &name)
     }
 }
 
@@ -155,3 +205,6 @@ fn generate(kernel: &Kernel, machine: &Machine, name: &str, what: FileType) -> R
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests;

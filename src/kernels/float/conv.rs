@@ -145,11 +145,11 @@ impl PackedConv {
         let mut groups = Vec::new();
         for group in 0..s.groups {
             let weights = &weights[group * outputs * depth..(group + 1) * outputs * depth];
-            let at = |column: usize, k: usize| match layout {
-                Layout::ChannelsFirst => weights[column * depth + k],
-                Layout::ChannelsLast => weights[column * depth + k % width * taps + k / width],
+            let terms = match layout {
+                Layout::ChannelsFirst => [depth, 1],
+                Layout::ChannelsLast => [width, taps],
             };
-            groups.push(Panels::new(outputs, depth, at)?);
+            groups.push(Panels::of_taps(outputs, terms, weights)?);
         }
         let plain = s.kernel == [3; 2] && s.stride == [1; 2] && s.dilation == [1; 2] && s.groups == 1;
         let wide = s.in_channels >= LANES && s.out_channels >= LANES && layout == Layout::ChannelsLast;

@@ -19,6 +19,9 @@ use std::ops::Range;
 /// Columns of a block of packed weights: two vectors. The last block has one where that is enough.
 pub(super) const BLOCK: usize = 2 * LANES;
 
+/// Channels whose weights are packed at a time: what is written meanwhile stays in the first cache.
+const CHANNELS: usize = 16;
+
 /// Weights as products read them: block of columns after block, in it for each term of the sums the block's columns.
 #[derive(Clone, Debug)]
 pub(super) struct Panels {
@@ -30,17 +33,59 @@ pub(super) struct Panels {
 }
 
 impl Panels {
-    /// Packs `columns` times `depth` weights; `at` gives one by its column and term. Fails without memory.
-    pub fn new(columns: usize, depth: usize, at: impl Fn(usize, usize) -> f32) -> Result<Panels> {
-        let mut panels = Panels::empty(columns, depth)?;
-        let mut to = panels.begin;
-        for first in (0..columns).step_by(BLOCK) {
-            let width = Self::width_of(columns, first);
-            for k in 0..depth {
+    /// Packs weights whose columns are rows of `channels` times `taps` floats, taps innermost; terms go by tap, then by channel.
+    /// Several threads pack. Fails without memory.
+    pub fn of_taps(columns: usize, [channels, taps]: [usize; 2], rows: &[f32]) -> Result<Panels> {
+        let depth = channels.saturating_mul(taps);
+        Panels::of_blocks(columns, depth, |first, width, block| {
+            for some in (0..channels).step_by(CHANNELS) {
+                let count = CHANNELS.min(channels - some);
                 for column in first..columns.min(first + width) {
-                    panels.weights[to + column - first] = at(column, k);
+                    let row = &rows[column * depth + some * taps..][..count * taps];
+                    for (channel, row) in row.chunks_exact(taps).enumerate() {
+                        for (tap, weight) in row.iter().enumerate() {
+                            block[(tap * channels + some + channel) * width + column - first] = *weight;
+                        }
+                    }
                 }
-                to += width;
+            }
+        })
+    }
+
+    /// Packs weights block by block, on several threads: `fill` is given the first column of a block, how many columns there is
+    /// room for, and that room. Fails without memory.
+    fn of_blocks(
+        columns: usize,
+        depth: usize,
+        fill: impl Fn(usize, usize, &mut [f32]) + Sync,
+    ) -> Result<Panels> {
+        let mut panels = Panels::empty(columns, depth)?;
+        let length = columns.next_multiple_of(LANES) * depth;
+        let weights = &mut panels.weights[panels.begin..panels.begin + length];
+        pool::chunks(weights, (BLOCK * depth).max(1), |n, block| {
+            let first = n * BLOCK;
+            fill(first, Self::width_of(columns, first), block);
+        });
+        Ok(panels)
+    }
+
+    /// One block each of several matrices of at most [`BLOCK`] columns; `at` gives the weights of all of them by column and
+    /// term. Fails without memory.
+    pub fn planes<const N: usize>(
+        columns: usize,
+        depth: usize,
+        at: impl Fn(usize, usize) -> [f32; N],
+    ) -> Result<Vec<Panels>> {
+        let mut panels = (0..N).map(|_| Panels::empty(columns, depth)).collect::<Result<Vec<_>>>()?;
+        let width = Self::width_of(columns, 0);
+        for some in (0..depth).step_by(CHANNELS) {
+            for column in 0..columns {
+                for k in some..depth.min(some + CHANNELS) {
+                    for (panel, weight) in panels.iter_mut().zip(at(column, k)) {
+                        let begin = panel.begin;
+                        panel.weights[begin + k * width + column] = weight;
+                    }
+                }
             }
         }
         Ok(panels)

@@ -11,6 +11,7 @@ use super::tile::{BLOCK, Block, Panels, Product, Run};
 use super::vector::{LANES, Lanes, Work, with};
 use crate::diag::Result;
 use crate::kernels::lanes::Lines;
+use crate::resources::pool;
 
 /// Products of a tile.
 const PLANES: usize = 16;
@@ -32,22 +33,27 @@ fn of_weights(g: [f64; 3]) -> [f64; 4] {
     [g[0], (g[0] + g[1] + g[2]) / 2.0, (g[0] - g[1] + g[2]) / 2.0, g[2]]
 }
 
+/// What the weights of a window become, plane after plane.
+fn transformed(g: &[f32]) -> [f32; PLANES] {
+    let g = |i: usize| f64::from(g[i]);
+    let rows: [[f64; 4]; 3] = std::array::from_fn(|i| of_weights([g(3 * i), g(3 * i + 1), g(3 * i + 2)]));
+    let columns: [[f64; 4]; 4] = std::array::from_fn(|j| of_weights(rows.map(|row| row[j])));
+    std::array::from_fn(|plane| columns[plane % 4][plane / 4] as f32)
+}
+
 impl Packed {
     /// Transforms weights in PyTorch's order.
     pub fn new(weights: &[f32], channels: usize, outputs: usize) -> Result<Packed> {
-        let at = |plane: usize, output: usize, channel: usize| {
-            let g = &weights[(output * channels + channel) * 9..][..9];
-            let g = |i: usize| f64::from(g[i]);
-            let row = |i: usize| of_weights([g(3 * i), g(3 * i + 1), g(3 * i + 2)])[plane % 4];
-            of_weights([row(0), row(1), row(2)])[plane / 4] as f32
-        };
+        let mut blocks = pool::map(outputs.div_ceil(BLOCK), |n| {
+            let first = n * BLOCK;
+            Panels::planes(BLOCK.min(outputs - first), channels, |column, channel| {
+                transformed(&weights[((first + column) * channels + channel) * 9..][..9])
+            })
+        })?;
         let mut panels = Vec::new();
         let largest = weights.iter().fold(0.0, |most: f32, w| most.max(w.abs()));
-        for first in (0..outputs).step_by(BLOCK) {
-            for plane in 0..PLANES {
-                let columns = BLOCK.min(outputs - first);
-                panels.push(Panels::new(columns, channels, |column, k| at(plane, first + column, k))?);
-            }
+        for block in blocks.iter_mut() {
+            panels.append(&mut std::mem::replace(block, Ok(Vec::new()))?);
         }
         Ok(Packed { panels, channels, outputs, largest })
     }

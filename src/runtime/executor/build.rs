@@ -6,15 +6,18 @@ use super::making::{self, Maker, Making};
 use super::recording::{self, Recording};
 use super::spec;
 use crate::analysis::facts;
+use crate::backends::{Foreseen, compile_ahead};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Effects, Fact, Registry, Run, Strictness, Variant, fusion};
 use crate::ir::{Attr, Function, Graph, Module, OpId};
+use crate::lowering;
 use crate::passes::manager::{Runner, Settings};
 use crate::passes::{Extras, FiredRules, FrozenAttributes, Pipeline};
-use crate::runtime::code::{self, Code};
+use crate::runtime::code::{self, Action, Code};
 use crate::runtime::packed::Packed;
 use crate::tensor::Tensor;
 use crate::value::{Object, Value};
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// What calls with equal specs run.
@@ -64,7 +67,21 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     let graph = Arc::new(graph);
     let context = code::Context { packs: Some(subject.packed), ..subject.context };
     let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
+    compile_groups(&graph, &code, registry);
     Ok(Ok(Plan { graph, code, guards, making: Arc::new(making), recording: None }))
+}
+
+/// Compiles the kernels of the groups that every call runs and whose inputs have known types, all at once.
+pub(super) fn compile_groups(graph: &Graph, code: &Code, registry: &Registry) {
+    let ops: HashMap<u32, OpId> = graph.block_ops(graph.root()).map(|op| (op.index() as u32, op)).collect();
+    let foreseen = code.steps.iter().filter(|step| !step.nested).filter_map(|step| {
+        let Action::Fused { group, .. } = &step.action else { return None };
+        let operands = graph.operands(*ops.get(&step.op)?).iter();
+        let known = operands.map(|operand| lowering::pass::known(graph.ty(*operand)));
+        let (inputs, layouts) = known.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        Some(Foreseen { group: Arc::clone(group), inputs, layouts })
+    });
+    compile_ahead(&foreseen.collect::<Vec<_>>(), registry);
 }
 
 /// The function's graph after a pipeline, guards of what that took for granted, and what passes did.

@@ -8,7 +8,7 @@ use super::super::code::{self, Code};
 use super::super::derivatives::{Derivatives, detached};
 use super::super::interpreter::execute;
 use super::super::program::Inner;
-use super::build::{Plan, Subject, optimized};
+use super::build::{Plan, Subject, compile_groups, optimized};
 use super::spec;
 use crate::analysis::AliasDb;
 use crate::autodiff;
@@ -72,6 +72,8 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
         Ok((recording, forward)) => {
             let context = code::Context { packs: Some(subject.packed), ..subject.context };
             let code = Arc::new(Code::compile(context, &forward, subject.function.name.as_str())?);
+            // Whether there will be a backward is not known yet.
+            compile_groups(&forward, &code, subject.context.registry);
             let recording = Some(Arc::new(recording));
             Ok(Some(Ok(Plan { graph: forward, code, guards, making: Arc::new(making), recording })))
         }

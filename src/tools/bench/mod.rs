@@ -7,6 +7,7 @@ mod report;
 mod rewrite;
 mod subject;
 
+use super::cache::CacheOptions;
 use super::check::{fusion_json, plans_json};
 use super::inputs::InputOptions;
 use super::io::Io;
@@ -66,6 +67,8 @@ pub struct Options {
     #[command(flatten)]
     plans: PlanOptions,
     #[command(flatten)]
+    cache: CacheOptions,
+    #[command(flatten)]
     numerics: Numerics,
     /// Print one JSON object a line
     #[arg(long)]
@@ -98,6 +101,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     if let Some(What::Rewrite(options)) = &options.what {
         return rewrite::run(options, io);
     }
+    options.cache.set(io);
     let subjects = subject::all(options, io)?;
     let settings = settings(options);
     if options.profile.as_ref().is_some_and(Option::is_some) && subjects.len() * settings.len() != 1 {

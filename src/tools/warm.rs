@@ -1,0 +1,81 @@
+//! `flambeau warm`: compiles what a model needs for certain arguments and keeps it on disk, so that the next process compiles
+//! nothing. It calls the model once, as `run` would, and throws the answer away.
+
+use super::cache::{self, CacheOptions};
+use super::inputs::{self, InputOptions};
+use super::io::Io;
+use super::load::load_shown;
+use super::numerics::Numerics;
+use super::prepare::{self, PlanOptions};
+use super::threads::ThreadOptions;
+use crate::backends::cache::CacheReport;
+use crate::diag::Result;
+use crate::dialects::Run;
+use crate::passes::manager::Settings;
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Words of `flambeau warm`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// A .pt archive, TorchScript source or graph text
+    file: PathBuf,
+    /// The function or method to call
+    #[arg(long, value_name = "NAME", default_value = "forward")]
+    entry: String,
+    #[command(flatten)]
+    inputs: InputOptions,
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    /// Passes to run first
+    #[arg(long, value_name = "PIPELINE", default_value = "default")]
+    passes: String,
+    #[command(flatten)]
+    plans: PlanOptions,
+    #[command(flatten)]
+    numerics: Numerics,
+    #[command(flatten)]
+    threads: ThreadOptions,
+    /// Seed of the random generator, and of the numbers of --input
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Record gradients; without it the program runs as under torch.no_grad()
+    #[arg(long)]
+    grad: bool,
+}
+
+/// Runs the command. Gives whether all that was compiled is kept.
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    CacheOptions::default().set(io);
+    let cache = cache::required()?;
+    options.threads.set();
+    let run = Run::silent();
+    run.set_grad_enabled(options.grad);
+    run.seed(options.seed);
+    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let loaded = load_shown(&io.path(&options.file), &run, toolkit.registry(), io)?;
+    let entry = inputs::entry(&options.entry, &loaded.program).to_string();
+    let given = options.inputs.resolve(&loaded, &entry, io)?;
+    io.message(&given.note().unwrap_or_default());
+    let name = options.file.display().to_string();
+    let program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
+    let program = options.plans.apply(program, &options.passes);
+    let arguments = given.values(options.seed, io.directory)?;
+    let (before, begin) = (cache.report(), Instant::now());
+    let answer = program.run(&entry, arguments, &run);
+    let (report, time) = (cache.report(), begin.elapsed());
+    answer?;
+    let CacheReport { loaded, written, unwritten, .. } = report;
+    let there = loaded - before.loaded;
+    let compiled = written + unwritten - before.written - before.unwritten;
+    io.print(&format!(
+        "{name}: {} compiled, {there} were there; the call took {:.1} ms\n",
+        cache::counted(compiled),
+        time.as_secs_f64() * 1e3
+    ));
+    io.message(&report.to_text(cache.folder()));
+    Ok(unwritten == before.unwritten)
+}

@@ -1,0 +1,271 @@
+//! Compiled kernels on disk, as a user meets them: the program started more than once with a folder of the test's own.
+
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// One trial a situation. Without LLVM nothing is compiled.
+pub fn trials() -> Vec<Trial> {
+    let trials: [(&'static str, fn(&Path) -> Result<(), Failed>); 8] = [
+        ("a_second_process_compiles_nothing", second_process),
+        ("warm_fills_it", warm),
+        ("it_can_be_turned_off", off),
+        ("damaged_files_are_found_and_removed", damaged),
+        ("several_processes_at_once", at_once),
+        ("a_folder_that_others_may_write_to_is_refused", refused),
+        ("a_folder_that_is_read_only_is_read", read_only),
+        ("training_uses_it", training),
+    ];
+    let trial = |(name, test): (&'static str, fn(&Path) -> Result<(), Failed>)| {
+        let run = move || {
+            let folder = crate::scratch::folder(&format!("cache-{name}"));
+            fs::create_dir_all(&folder)?;
+            fs::write(folder.join("f.py"), PROGRAM)?;
+            let done = test(&folder);
+            let _ = fs::remove_dir_all(&folder);
+            done
+        };
+        Trial::test(format!("cache::{name}"), run).with_ignored_flag(!cfg!(all(unix, feature = "llvm")))
+    };
+    trials.map(trial).into_iter().collect()
+}
+
+/// Two groups of different sizes of element.
+const PROGRAM: &str = "\
+def f(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
+    return torch.tanh(x) * 2.0 + 1.0, torch.exp(y.double()) - torch.sin(y.double())
+";
+
+const CALL: [&str; 8] =
+    ["f.py", "--entry", "f", "--input", "x=float32[33,65]", "--input", "y=float32[17]", "--seed=3"];
+
+/// The program in a folder, with its cache below it.
+fn flambeau(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flambeau"));
+    command.args(words).current_dir(folder).env("FLAMBEAU_CACHE", folder.join("cache"));
+    command
+}
+
+fn run(folder: &Path, more: &[&str]) -> Result<Output, Failed> {
+    let words: Vec<&str> = ["run"].into_iter().chain(CALL).chain(more.iter().copied()).collect();
+    Ok(flambeau(folder, &words).output()?)
+}
+
+/// Asks for the exit status and for pieces of what was told, and gives what was printed.
+fn expect(output: &Output, status: i32, pieces: &[&str]) -> Result<String, Failed> {
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let missing = pieces.iter().find(|piece| !told.contains(**piece) && !printed.contains(**piece));
+    if output.status.code() != Some(status) || missing.is_some() {
+        let code = output.status.code();
+        return Err(format!("status {code:?}, wanted {status} and {missing:?}\n{printed}\n{told}").into());
+    }
+    Ok(printed)
+}
+
+fn kernels(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
+    let files = fs::read_dir(folder.join("cache/kernels"))?;
+    let mut files: Vec<PathBuf> = files.map(|file| Ok(file?.path())).collect::<std::io::Result<_>>()?;
+    files.sort();
+    Ok(files)
+}
+
+fn equal(found: &str, wanted: &str) -> Result<(), Failed> {
+    if found == wanted { Ok(()) } else { Err(format!("{found}\nis not\n{wanted}").into()) }
+}
+
+fn second_process(folder: &Path) -> Result<(), Failed> {
+    let cold = expect(
+        &run(folder, &["--time"])?,
+        0,
+        &["2 kernels compiled", "cache: 0 loaded, 2 not there, 2 written"],
+    )?;
+    let warm = expect(
+        &run(folder, &["--time"])?,
+        0,
+        &["0 kernels compiled", "  2 kernels from the cache", "cache: 2 loaded, 0 not there, 0 written"],
+    )?;
+    equal(&warm, &cold)?;
+    let words: Vec<&str> = ["bench"].into_iter().chain(CALL.into_iter().take(7)).collect();
+    let bench = flambeau(folder, &words).args(["--json", "--seconds=0"]).output()?;
+    expect(&bench, 0, &["\"kernels\":0", "\"cached\":2"])?;
+    let listed = expect(&flambeau(folder, &["cache", "list"]).output()?, 0, &["2 kernels, "])?;
+    for line in ["tanh+mul+add (f32) -> f32", "exp+sin+sub (f32) -> f64"] {
+        if !listed.lines().any(|listed| listed.ends_with(line)) {
+            return Err(format!("no kernel is {line}:\n{listed}").into());
+        }
+    }
+    Ok(())
+}
+
+fn warm(folder: &Path) -> Result<(), Failed> {
+    let words: Vec<&str> = ["warm"].into_iter().chain(CALL).collect();
+    expect(&flambeau(folder, &words).output()?, 0, &["f.py: 2 kernels compiled, 0 were there"])?;
+    expect(&flambeau(folder, &words).output()?, 0, &["f.py: 0 kernels compiled, 2 were there"])?;
+    expect(&run(folder, &["--time"])?, 0, &["0 kernels compiled"])?;
+    let off = flambeau(folder, &words).env("FLAMBEAU_CACHE", "off").output()?;
+    expect(&off, 1, &["the cache of compiled kernels is off"])?;
+    expect(&flambeau(folder, &["cache", "clear"]).output()?, 0, &["removed 2 kernels, "])?;
+    expect(&run(folder, &["--time"])?, 0, &["2 kernels compiled"])?;
+    Ok(())
+}
+
+fn off(folder: &Path) -> Result<(), Failed> {
+    let without = run(folder, &["--time", "--no-cache"])?;
+    let printed = expect(&without, 0, &["2 kernels compiled"])?;
+    let words: Vec<&str> = ["run"].into_iter().chain(CALL).chain(["--time"]).collect();
+    let off = flambeau(folder, &words).env("FLAMBEAU_CACHE", "off").output()?;
+    equal(&expect(&off, 0, &["2 kernels compiled"])?, &printed)?;
+    for output in [&without, &off] {
+        if String::from_utf8_lossy(&output.stderr).contains("cache:") {
+            return Err("a cache that is off is told of".into());
+        }
+    }
+    if folder.join("cache").exists() {
+        return Err("a cache that is off was written".into());
+    }
+    // Where nothing else is said, below the user's folder for caches.
+    let home = folder.join("home");
+    for (variable, below) in [("HOME", ".cache/flambeau/kernels"), ("XDG_CACHE_HOME", "flambeau/kernels")] {
+        let mut command = flambeau(folder, &words);
+        command.env_remove("FLAMBEAU_CACHE").env_remove("XDG_CACHE_HOME").env(variable, &home);
+        expect(&command.output()?, 0, &["2 kernels compiled", "2 written"])?;
+        if fs::read_dir(home.join(below))?.count() != 2 {
+            return Err(format!("no kernels by {variable}").into());
+        }
+    }
+    Ok(())
+}
+
+fn damaged(folder: &Path) -> Result<(), Failed> {
+    let printed = expect(&run(folder, &[])?, 0, &[])?;
+    expect(&flambeau(folder, &["cache", "verify"]).output()?, 0, &["2 kernels checked, 0 not used"])?;
+    for file in kernels(folder)? {
+        let mut bytes = fs::read(&file)?;
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&file, bytes)?;
+    }
+    let told = ["2 kernels compiled", "0 loaded, 0 not there, 2 written, 2 damaged"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &told)?, &printed)?;
+    let told = ["0 kernels compiled", "2 loaded"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &told)?, &printed)?;
+    let file = kernels(folder)?.swap_remove(0);
+    fs::write(&file, "")?;
+    let told = ["not as long as it says; removed", "2 kernels checked, 1 not used"];
+    expect(&flambeau(folder, &["cache", "verify"]).output()?, 1, &told)?;
+    expect(&flambeau(folder, &["cache", "verify"]).output()?, 0, &["1 kernel checked, 0 not used"])?;
+    Ok(())
+}
+
+fn at_once(folder: &Path) -> Result<(), Failed> {
+    let words: Vec<&str> = ["run"].into_iter().chain(CALL).collect();
+    let start = || {
+        let mut command = flambeau(folder, &words);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn()
+    };
+    let children: Vec<_> = (0..4).map(|_| start()).collect::<std::io::Result<_>>()?;
+    let mut answers = Vec::new();
+    for child in children {
+        answers.push(expect(&child.wait_with_output()?, 0, &[])?);
+    }
+    answers.iter().try_for_each(|answer| equal(answer, &answers[0]))?;
+    expect(&flambeau(folder, &["cache", "verify"]).output()?, 0, &["2 kernels checked, 0 not used"])?;
+    if kernels(folder)?.len() != 2 {
+        return Err("something half written was left".into());
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn refused(folder: &Path) -> Result<(), Failed> {
+    use std::os::unix::fs::PermissionsExt;
+    let printed = expect(&run(folder, &[])?, 0, &[])?;
+    fs::set_permissions(folder.join("cache/kernels"), fs::Permissions::from_mode(0o777))?;
+    let told = ["2 kernels compiled", "is not used: others may write to it"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &told)?, &printed)?;
+    let told = ["this folder is not used: others may write to it"];
+    for what in ["list", "verify", "clear"] {
+        expect(&flambeau(folder, &["cache", what]).output()?, 1, &told)?;
+    }
+    let words: Vec<&str> = ["warm"].into_iter().chain(CALL).collect();
+    expect(&flambeau(folder, &words).output()?, 1, &["2 kernels compiled", "others may write to it"])?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_only(folder: &Path) -> Result<(), Failed> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    let printed = expect(&run(folder, &[])?, 0, &[])?;
+    fs::remove_file(kernels(folder)?.swap_remove(0))?;
+    // The superuser may write everywhere, so that somebody else has to try.
+    const OTHER: u32 = 65534;
+    let superuser = fs::metadata(folder)?.uid() == 0;
+    let cache = folder.join("cache/kernels");
+    if superuser {
+        for path in kernels(folder)?.iter().chain([&cache]) {
+            chown(path, Some(OTHER), None)?;
+        }
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    fs::set_permissions(folder.join("cache"), fs::Permissions::from_mode(0o755))?;
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o500))?;
+    let words: Vec<&str> = ["run"].into_iter().chain(CALL).chain(["--time"]).collect();
+    let mut command = flambeau(folder, &words);
+    if superuser {
+        command.uid(OTHER);
+    }
+    let output = match command.output() {
+        Err(error) if superuser && error.kind() == std::io::ErrorKind::PermissionDenied => {
+            eprintln!("skipped: another user cannot start the program here");
+            return Ok(());
+        }
+        output => output?,
+    };
+    let told = ["1 kernel compiled", "1 loaded, 1 not there, 0 written, 1 not written"];
+    equal(&expect(&output, 0, &told)?, &printed)
+}
+
+#[cfg(not(unix))]
+fn refused(_: &Path) -> Result<(), Failed> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn read_only(_: &Path) -> Result<(), Failed> {
+    Ok(())
+}
+
+/// A second training compiles nothing, so that it writes nothing, and gives the same bits.
+#[cfg(unix)]
+fn training(folder: &Path) -> Result<(), Failed> {
+    use std::os::unix::fs::MetadataExt;
+    let golden = std::env::current_dir()?.join("tests/golden/training");
+    let (model, data) = (golden.join("model.pt"), golden.join("data.npz"));
+    let train = |out: &str| {
+        let mut command = flambeau(folder, &["train"]);
+        command.arg(&model).arg("--data").arg(&data);
+        command.args(["--passes=default", "--loss=cross_entropy", "--batch=10", "--steps=3", "--out", out]);
+        command.output()
+    };
+    let files = || -> Result<Vec<(PathBuf, u64)>, Failed> {
+        kernels(folder)?.into_iter().map(|file| Ok((file.clone(), fs::metadata(file)?.ino()))).collect()
+    };
+    expect(&train("cold.pt")?, 0, &[])?;
+    let written = files()?;
+    expect(&train("warm.pt")?, 0, &[])?;
+    if written.is_empty() || files()? != written {
+        return Err(format!("{written:?}\nbecame\n{:?}", files()?).into());
+    }
+    match fs::read(folder.join("cold.pt"))? == fs::read(folder.join("warm.pt"))? {
+        true => Ok(()),
+        false => Err("the second training gave another model".into()),
+    }
+}
+
+#[cfg(not(unix))]
+fn training(_: &Path) -> Result<(), Failed> {
+    Ok(())
+}
