@@ -19,9 +19,9 @@ use crate::value::Value;
 use std::sync::Arc;
 
 /// Calls that are compared of one op under one lowering.
-const COMPARED: usize = 24;
+const COMPARED: usize = 16;
 /// Calls that are drawn at most to find so many that the op and the lowering take.
-const DRAWN: usize = 400;
+const DRAWN: usize = 320;
 /// What a call may take: a kernel that goes on for ever is refused.
 const STEPS: u64 = 1 << 20;
 

@@ -8,7 +8,8 @@ use crate::dialects::prim::constant;
 use crate::dialects::shapes::Known;
 use crate::dialects::{NOT_LOWERED, Op, Variant, loops, resolve};
 use crate::ir::{
-    Attr, Function, Graph, Module, OpId, PrintOptions, Symbol, Type, TypeKind, ValueId, derived_schema,
+    Attr, Dim, Function, Graph, Module, OpId, PrintOptions, Symbol, TensorType, Type, TypeKind, ValueId,
+    derived_schema,
 };
 use crate::lowering::Target;
 use crate::passes::{Context, known_by_symbols};
@@ -250,11 +251,24 @@ impl Conversion<'_, '_> {
                     (self.known_of(old), self.graph.ty(*new).kind())
             {
                 let ty = merge(&found, declared);
-                self.known[new.index()] = Known::Tensor(ty.clone());
-                self.graph.set_type(*new, Type::new(TypeKind::Tensor(ty)));
+                let shown = self.shown(ty.clone(), old);
+                self.known[new.index()] = Known::Tensor(ty);
+                self.graph.set_type(*new, Type::new(TypeKind::Tensor(shown)));
             }
         }
         self.graph.replace_op(op, values);
+    }
+}
+
+impl Conversion<'_, '_> {
+    /// A type as it may stand in the graph: symbols of this conversion mean nothing to other passes, those that the value had do.
+    fn shown(&self, mut ty: TensorType, old: ValueId) -> TensorType {
+        let own = self.graph.ty(old).as_tensor().and_then(|t| t.sizes.as_deref()).unwrap_or_default();
+        let known = |dim: &Dim| matches!(dim, Dim::Known(_)) || own.contains(dim);
+        ty.sizes = ty
+            .sizes
+            .map(|sizes| sizes.iter().map(|dim| if known(dim) { *dim } else { Dim::Unknown }).collect());
+        ty
     }
 }
 

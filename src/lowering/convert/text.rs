@@ -45,7 +45,7 @@ impl TextLowering {
         let graph = parse_graph_source(&source, &ParseOptions::default()).map_err(|mut errors| {
             if errors.is_empty() { Diagnostic::internal("no error") } else { errors.remove(0) }
         })?;
-        let kernel = loops::decode(&graph)?;
+        let kernel = loops::decode(&graph).map_err(|error| error.at(span))?;
         let schema = op.schema()?;
         let mut given = Vec::new();
         for (param, value) in kernel.params.iter().zip(graph.inputs()) {
