@@ -35,8 +35,8 @@
 //! # Extending the compiler
 //!
 //! A [`Toolkit`](prelude::Toolkit) holds all that can be extended; its [`main`](prelude::Toolkit::main) is every command over it.
-//! `docs/extend.md` builds `examples/my-opt`: a dialect with a type, an attribute, an op with a block, a derivative, rules, a pass
-//! and a backend.
+//! `docs/extend.md` builds `examples/my-opt`: a dialect with a type, an attribute, an op with a block, a derivative, lowerings, rules,
+//! a pass and a backend.
 //!
 //! ```
 //! use flambeau::prelude::*;
@@ -82,6 +82,7 @@ pub mod prelude {
     pub use crate::diag::{Diagnostic, Result};
     pub use crate::dialects::{Args, OpDef, Outputs, Registry, Run, one};
     pub use crate::ir::Graph;
+    pub use crate::lowering::{Lowering, OpCall, Ops, Rewriter};
     pub use crate::passes::{Context, Pass, PassOption};
     pub use crate::tensor::{DType, Tensor};
     pub use crate::toolkit::{Dialect, Model, Toolkit};

@@ -50,7 +50,7 @@ pub use classes::{CustomClass, is_custom_class, unknown_class};
 pub use contract::Contract;
 pub use effects::Effects;
 pub use foreign::result_type;
-pub use laws::{Laws, Strictness, check_type};
+pub use laws::{Laws, NOT_LOWERED, Strictness, check_type};
 pub use layer_part::LayerPart;
 pub use op_def::{
     Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Order, OutRule, Promote, Quantized,

@@ -7,8 +7,12 @@
 //! plan and nest (`row_plan`, `row_nest`). [`pass::PASS`] does all of it for the groups of a module whose types tell enough.
 //! [`scalars`] makes kernels of loops over numbers.
 //!
+//! Ops outside of groups are lowered by what is registered for them ([`convert`]).
+//!
 //! This layer knows rows, tensors' layouts and loops; it does not know how loops become machine code.
 
+mod built_in;
+pub mod convert;
 mod group;
 pub mod nest;
 pub mod pass;
@@ -18,6 +22,7 @@ mod row_nest;
 mod row_plan;
 pub mod scalars;
 
+pub use convert::{ConversionTarget, Lowering, Lowerings, OpCall, Ops, Rewriter};
 pub use group::{Form, GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
 pub use nest::{Nest, Stride, Target, lower};
 pub use pass::kernels;

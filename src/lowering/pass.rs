@@ -7,7 +7,7 @@
 use super::record::{is_lowered, made_for, record};
 use super::{GroupProgram, InputSig, Plan, Target, lower};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Registry, fusion};
+use crate::dialects::{NOT_LOWERED, Registry, fusion};
 use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, Type, TypeKind, derived_schema};
 use crate::passes::{Context, Pass, PassOption};
 use crate::tensor::Layout;
@@ -53,7 +53,7 @@ fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
                 Ok(done) => made.extend(named(graph, op, &prefix(*name, n), done)),
                 Err(error) => {
                     context.count("groups not lowered", 1);
-                    graph.set_attr(op, "not_lowered", Attr::Str(error.message().into()));
+                    graph.set_attr(op, NOT_LOWERED, Attr::Str(error.message().into()));
                 }
             }
         }
@@ -116,7 +116,7 @@ fn named(graph: &mut Graph, op: OpId, prefix: &str, (kernels, made_for): Done) -
     let names: Vec<Symbol> =
         (0..kernels.len()).map(|n| Symbol::new(&format!("{prefix}.kernel{n}"))).collect();
     record(graph, op, &names, &made_for);
-    graph.remove_attr(op, "not_lowered");
+    graph.remove_attr(op, NOT_LOWERED);
     let function = |(name, graph): (Symbol, Graph)| Function {
         name,
         schema: derived_schema(name, &graph),

@@ -8,6 +8,7 @@
 
 use super::Context;
 use crate::diag::Result;
+use crate::dialects::loops::is_kernel;
 use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, TypeKind, ValueId};
 use hashbrown::{HashMap, HashSet};
 
@@ -187,7 +188,8 @@ fn target<'a>(graph: &Graph, module: &'a Module, op: OpId) -> Option<(&'a Functi
             let named = || Symbol::existing(graph.attr(graph.def_op(value)?, "name")?.as_str()?);
             let functions = &module.functions;
             let callee = functions.get(name).or_else(|| functions.get(&named()?))?;
-            Some((callee, operands[1..].to_vec()))
+            // A kernel stands in no other graph: it is called.
+            (!is_kernel(&callee.graph)).then(|| (callee, operands[1..].to_vec()))
         }
         "prim::CallMethod" => {
             let class = graph.ty(*operands.first()?).class_name()?;

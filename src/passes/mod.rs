@@ -84,6 +84,7 @@ pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 pub use profile::none_counts;
+pub(crate) use propagate_shapes::known_by_symbols;
 pub use rule_group::{Directed, Then};
 
 /// All passes, one row each, in the order of `--help-passes`.

@@ -14,8 +14,29 @@ use std::sync::Arc;
 
 /// What is known of every value of a graph, by value, from the types of its inputs.
 pub(super) fn known_values(graph: &Graph, context: &Context<'_>) -> Vec<Known> {
-    let inputs: Vec<Known> = graph.inputs().iter().map(|v| Known::of_type(graph.ty(*v))).collect();
+    known_of(graph, context, false)
+}
+
+/// The same, with a symbol for each size of an input that is not known: what follows from it is found by the symbol.
+pub(crate) fn known_by_symbols(graph: &Graph, context: &Context<'_>) -> Vec<Known> {
+    known_of(graph, context, true)
+}
+
+fn known_of(graph: &Graph, context: &Context<'_>, named: bool) -> Vec<Known> {
     let symbols = Cell::new(lowest_symbol(graph));
+    let mut inputs: Vec<Known> = graph.inputs().iter().map(|v| Known::of_type(graph.ty(*v))).collect();
+    let tensors = inputs.iter_mut().filter_map(|k| if let Known::Tensor(t) = k { Some(t) } else { None });
+    for tensor in tensors.filter(|_| named) {
+        let Some(sizes) = &mut tensor.sizes else { continue };
+        let name = |dim: &Dim| {
+            if *dim != Dim::Unknown {
+                return *dim;
+            }
+            symbols.set(symbols.get() - 1);
+            Dim::Symbol(symbols.get())
+        };
+        *sizes = sizes.iter().map(name).collect();
+    }
     let meanings = Compiled { context, graphs: RefCell::default() };
     propagate(context.registry, graph, &inputs, &symbols, &|op| meanings.get(op))
 }

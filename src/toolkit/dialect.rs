@@ -1,10 +1,12 @@
 //! A dialect in Rust: what it declares, and how that becomes part of a table of ops. Nothing is taken on trust that can be
 //! looked at: names, schemas, overloads, meanings and derivatives are checked when the dialect is added.
 
+use super::lowerings;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::constraint::Declaration;
 use crate::dialects::{CustomClass, OpDef, Registry};
 use crate::frontend::dialect::meaning;
+use crate::lowering::Lowering;
 use std::sync::Arc;
 
 /// A dialect: rows of its ops, types, attributes. Everything but the name may be left out.
@@ -32,6 +34,11 @@ pub trait Dialect {
 
     /// Classes whose instances archives hold (`torch::class_` in PyTorch), each with what an instance is at run time.
     fn classes(&self) -> Vec<CustomClass> {
+        Vec::new()
+    }
+
+    /// How its ops become kernels where their rows do not say so as data; each is compared with what the op means.
+    fn lowerings(&self) -> Vec<Arc<dyn Lowering>> {
         Vec::new()
     }
 
@@ -71,5 +78,5 @@ pub(super) fn added(base: &Arc<Registry>, dialect: &dyn Dialect) -> Result<Arc<R
         let source = Source::new(format!("the meaning of {op}"), text);
         meaning(&registry, &source)?;
     }
-    Ok(registry)
+    lowerings::added(&registry, dialect.lowerings())
 }

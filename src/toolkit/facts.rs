@@ -88,7 +88,7 @@ fn shown(found: &Counterexample) -> String {
 }
 
 /// A value on one line: `float32[2] 1 -0`.
-fn brief(value: &Value) -> String {
+pub(super) fn brief(value: &Value) -> String {
     let Value::Tensor(tensor) = value else { return value.to_text() };
     let sizes = tensor.sizes();
     let sizes = if sizes.is_empty() { String::new() } else { format!("{:?}", sizes.as_slice()) };

@@ -8,6 +8,7 @@
 mod dialect;
 mod facts;
 mod load;
+mod lowerings;
 mod model;
 
 pub use dialect::Dialect;
@@ -22,7 +23,7 @@ use crate::backends::{self, Backend};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, nearest};
 use crate::dialects::{Registry, Run};
 use crate::frontend::dialect as text;
-use crate::lowering;
+use crate::lowering::{self, Lowering};
 use crate::passes::{Pass, PassSet, Pipeline};
 use crate::rewrite::RuleGroups;
 use crate::runtime::Program;
@@ -65,8 +66,15 @@ impl Default for Toolkit {
 fn built_in_passes() -> PassSet {
     let mut passes = PassSet::builtin();
     passes.add(lowering::pass::PASS);
+    passes.add(lowering::convert::pass::PASS);
     passes.add(lowering::scalars::pass::PASS);
     passes
+}
+
+/// A table with what a dialect file declares, of which all is checked that can be.
+fn of_text(registry: &Arc<Registry>, source: &Arc<Source>) -> Result<Arc<Registry>> {
+    let loaded = facts::checked(registry, text::load(registry, source)?, Some(source))?;
+    lowerings::of_text(&loaded, source)
 }
 
 /// What can be added. Additions are made in order: a rule or pipeline may name what was added before it. An addition that
@@ -101,8 +109,7 @@ impl Toolkit {
     /// With the ops, types and attributes of a dialect file.
     pub fn dialect_text(self, source: &Arc<Source>) -> Toolkit {
         self.extended(|inner| {
-            inner.registry =
-                facts::checked(&inner.registry, text::load(&inner.registry, source)?, Some(source))?;
+            inner.registry = of_text(&inner.registry, source)?;
             Ok(())
         })
     }
@@ -154,6 +161,15 @@ impl Toolkit {
         })
     }
 
+    /// With a lowering, which `lower-ops` applies. What a dialect registers for its own ops stands in [`Dialect::lowerings`].
+    pub fn lowering(self, lowering: impl Lowering + 'static) -> Toolkit {
+        self.extended(|inner| {
+            let new: [Arc<dyn Lowering>; 1] = [Arc::new(lowering)];
+            inner.registry = lowerings::added(&inner.registry, new)?;
+            Ok(())
+        })
+    }
+
     /// With a backend, which `--device` knows by its [`Backend::name`]; one of the same name is replaced.
     pub fn backend(self, backend: impl Backend + 'static) -> Toolkit {
         self.extended(|inner| {
@@ -175,8 +191,7 @@ impl Toolkit {
             if file.extension().is_some_and(|end| end == "grad") {
                 Arc::make_mut(&mut inner.registry).add_grads(&source)?;
             } else {
-                inner.registry =
-                    facts::checked(&inner.registry, text::load(&inner.registry, &source)?, Some(&source))?;
+                inner.registry = of_text(&inner.registry, &source)?;
             }
         }
         Ok(Toolkit(Arc::new(inner)))

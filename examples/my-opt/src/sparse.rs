@@ -1,5 +1,6 @@
 //! The dialect `sparse`: matrices that list their non-zero elements, with a run-time value of their own, and ops on them.
 
+use crate::row_counts::{self, RowCounts};
 use flambeau::dialects::constraint::{Condition, Declaration, Law, Parameter, ParameterKind};
 use flambeau::dialects::region::{Blocks, Region, Slot};
 use flambeau::dialects::scalar::{Program, Sv};
@@ -27,6 +28,10 @@ impl Dialect for Sparse {
         vec![Declaration::new("sparse.order", "How elements are listed").parameter(by)]
     }
 
+    fn lowerings(&self) -> Vec<Arc<dyn Lowering>> {
+        vec![Arc::new(RowCounts)]
+    }
+
     fn ops(&self) -> Vec<OpDef> {
         let order = Parameter::new("order", ParameterKind::Declared(Symbol::new("sparse.order")))
             .default_value(Attr::Raw("#sparse.order<\"row\">".into()));
@@ -45,6 +50,7 @@ impl Dialect for Sparse {
                 .check(refuse_negative)
                 .grad("self: grad * (self.abs() > by)")
                 .facts(&[Fact::Odd]),
+            row_counts::row(),
             regional("sparse::until(Tensor self, int at_most) -> Tensor", UNTIL, until)
                 .doc("Runs its block on its own result, until it says no or has run `at_most` times"),
         ]

@@ -64,6 +64,12 @@ impl Builder {
         self.graph.emit(block, Symbol::new(&format!("loop::{name}")), operands, results)
     }
 
+    /// The same of an op without results that has an attribute.
+    pub(super) fn emit_with(&mut self, name: &str, operands: &[ValueId], attribute: &str, text: &str) {
+        let op = self.emit(name, operands, &[]);
+        self.graph.set_attr(op, attribute, Attr::Str(text.into()));
+    }
+
     /// Emits an op that has exactly one result.
     fn value(&mut self, name: &str, operands: &[ValueId], elem: Elem) -> ValueId {
         let op = self.emit(name, operands, &[]);

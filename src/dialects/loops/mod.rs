@@ -26,6 +26,7 @@ pub mod nest;
 mod names;
 pub mod reach;
 mod rows;
+mod shorthand;
 
 pub use build::Builder;
 pub use decode::decode;

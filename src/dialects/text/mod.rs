@@ -17,6 +17,7 @@ pub const KEYWORDS: &[&str] = &[
     "attribute",
     "summary",
     "meaning",
+    "lowering",
     "grad",
     "surrogate",
     "facts",
@@ -51,6 +52,8 @@ pub struct OpText {
     pub summary: String,
     /// TorchScript source of one function, its indentation taken away.
     pub meaning: Option<(String, Span)>,
+    /// Loop functions as graph text, their indentation taken away, each with the place where it stands.
+    pub lowerings: Vec<(String, Span)>,
     /// Derivatives, one an argument.
     pub grad: Vec<GradText>,
     /// Laws for rules and tests.

@@ -64,6 +64,7 @@ fn rule_name(rule: &R) -> &'static str {
         R::schema => "a schema (dialect::name(Tensor self, ...) -> Tensor)",
         R::summary => "`summary`",
         R::meaning => "`meaning`",
+        R::lowering => "`lowering`",
         R::grad => "`grad`",
         R::surrogate => "`surrogate`",
         R::facts => "`facts`",
@@ -71,7 +72,7 @@ fn rule_name(rule: &R) -> &'static str {
         R::effects => "`effects`",
         R::tolerance => "`tolerance`",
         R::attribute => "`attribute`",
-        R::code => "TorchScript, indented more than `meaning`",
+        R::code => "TorchScript or a graph, indented more than the word before it",
         R::formula => "an expression",
         R::fact => "a fact",
         R::ident => "a name",
@@ -204,6 +205,7 @@ impl Reader<'_> {
             span: self.span(&schema),
             summary: String::new(),
             meaning: None,
+            lowerings: Vec::new(),
             grad: Vec::new(),
             facts: Vec::new(),
             laws: Vec::new(),
@@ -238,6 +240,11 @@ impl Reader<'_> {
             R::meaning => {
                 for code in part.into_inner().filter(|p| p.as_rule() == R::code) {
                     op.meaning = Some((dedent(code.as_str()), self.code_span(&code)));
+                }
+            }
+            R::lowering => {
+                for code in part.into_inner().filter(|p| p.as_rule() == R::code) {
+                    op.lowerings.push((dedent(code.as_str()), self.code_span(&code)));
                 }
             }
             R::grad | R::surrogate => {

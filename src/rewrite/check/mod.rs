@@ -27,7 +27,7 @@ pub use random::{Numbers, Random};
 pub use shrink::candidates;
 pub use steps::Copies;
 
-use compare::Scale;
+pub use compare::{Scale, agree};
 use instance::Generator;
 use mentions::Mentions;
 use std::sync::Arc;

@@ -1,0 +1,23 @@
+//! The built-in lowerings: what elementwise rows do not say as data, written as loops. Each is compared with the kernel of
+//! its row, on both engines (`tests`).
+
+mod bincount;
+mod bucketize;
+mod index_add;
+mod matmul;
+mod pad;
+
+use super::convert::Lowering;
+use std::sync::{Arc, LazyLock};
+
+/// All of them; of two for one op, the one that comes last is asked first.
+pub(super) static LOWERINGS: LazyLock<Vec<Arc<dyn Lowering>>> = LazyLock::new(|| {
+    vec![
+        Arc::new(bincount::Bincount),
+        Arc::new(bucketize::Bucketize),
+        Arc::new(index_add::IndexAdd),
+        Arc::new(pad::ConstantPad),
+        Arc::new(matmul::MmByNest),
+        Arc::new(matmul::BmmByNest),
+    ]
+});
