@@ -140,7 +140,7 @@ impl<'a> Rest<'a> {
 
     /// Appends a copy of an op.
     fn copy(&mut self, op: OpId) {
-        for value in outer_values(self.old, op) {
+        for value in outer_values(self.old, op, Uses::All) {
             self.of(value);
         }
         let copy = self.new.clone_op(Some(self.old), op, &mut self.map);
@@ -173,10 +173,8 @@ impl<'a> Rest<'a> {
         let left = self.number("aten::sub", [most, done]);
         let mut operands = vec![left];
         operands.extend(old.block_results(body).to_vec().into_iter().map(|value| self.of(value)));
-        for value in outer_values(old, owner) {
-            if !old.operands(owner).contains(&value) {
-                self.of(value);
-            }
+        for value in outer_values(old, owner, Uses::InBlocks) {
+            self.of(value);
         }
         let types: Vec<Type> = old.results(owner).iter().map(|value| old.ty(*value).clone()).collect();
         let again = self.new.emit(root, Symbol::new("prim::Loop"), &operands, &types);
@@ -219,10 +217,19 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// The values that an op uses, itself or in its blocks, and that are defined outside of it; in the order of their uses.
-pub(super) fn outer_values(graph: &Graph, op: OpId) -> Vec<ValueId> {
+/// Which uses of an op are asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Uses {
+    /// Its own and those in its blocks.
+    All,
+    /// Those in its blocks.
+    InBlocks,
+}
+
+/// The values that an op uses and that are defined outside of it; in the order of their uses.
+fn outer_values(graph: &Graph, op: OpId, uses: Uses) -> Vec<ValueId> {
     let mut inside: HashSet<ValueId> = HashSet::new();
-    let mut used = graph.operands(op).to_vec();
+    let mut used = if uses == Uses::All { graph.operands(op).to_vec() } else { Vec::new() };
     let mut blocks: Vec<BlockId> = graph.nested_blocks(op).to_vec();
     while let Some(block) = blocks.pop() {
         inside.extend(graph.params(block));

@@ -315,16 +315,16 @@ fn condition(graph: &mut Graph, op: OpId, states: &mut States) -> bool {
     }
 }
 
+/// A sum to a size that was always None goes; another asks for the size itself, which need not be counted any more.
 fn sum_to_size(graph: &mut Graph, op: OpId, states: &mut States) -> bool {
-    let Some(result) = graph.result(op, 0) else { return false };
-    match (graph.operand(op, 0), graph.operand(op, 1)) {
-        (Some(value), Some(size)) if states.none.contains(&size) => {
-            graph.replace_op(op, &[value]);
-            true
-        }
-        _ => {
-            states.set(result, State::Unknown);
-            false
-        }
+    let (&[value, size], Some(result)) = (graph.operands(op), graph.result(op, 0)) else { return false };
+    if states.none.contains(&size) {
+        graph.replace_op(op, &[value]);
+        return true;
     }
+    states.set(result, State::Unknown);
+    let counted = graph.def_op(size).filter(|def| graph.kind(*def) == PROFILE_OPTIONAL);
+    let Some(plain) = counted.and_then(|def| graph.operand(def, 0)) else { return false };
+    graph.set_operand(op, 1, plain);
+    true
 }
