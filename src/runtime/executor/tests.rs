@@ -1,7 +1,7 @@
 //! Plans of programs: when they are built, when they hold, and that answers do not tell of them.
 
 use super::MAX_LOST;
-use crate::backends::{Backend, by_name};
+use crate::backends::by_name;
 use crate::diag::Source;
 use crate::dialects::{Registry, Run};
 use crate::frontend::archive::{Archive, load};
