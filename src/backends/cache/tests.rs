@@ -1,3 +1,5 @@
+//! Keys, entries and folders of the cache, damaged in every way that a disk or a stranger may damage them.
+
 use super::entry::{Fault, decode, decode_for, encode};
 use super::*;
 use crate::dialects::loops::{Elem, Kernel, Param, Prim, Reg, Stmt, Ty};
