@@ -63,6 +63,7 @@ def function_text(function: Callable[..., Any], runs: bool = True) -> Text:
             "make sure original .py files are available."
         ) from error
     text = textwrap.dedent("".join(lines))
+    margin = re.match(r"[ \t]*", lines[0]).group()  # type: ignore[union-attr]
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -73,18 +74,17 @@ def function_text(function: Callable[..., Any], runs: bool = True) -> Text:
         )
     node = tree.body[0]
     if runs:
-        _check(node, text, file, first)
-    text = re.sub(r"[ \t]*#\s*type:\s*ignore[^\n]*", "", _rewritten(text, node, file, first))
+        _check(node, text, Place(file, first, margin))
+    text = re.sub(r"[ \t]*#\s*type:\s*ignore[^\n]*", "", _rewritten(text, node, Place(file, first, margin)))
     # Decorators are Python's.
     kept = text.splitlines(keepends=True)[node.lineno - 1 :]
     start = next(n for n, line in enumerate(kept) if line.lstrip().startswith("def "))
     text = _joined_comments("".join(kept[start:]))
     if not text.endswith("\n"):
         text += "\n"
-    margin = re.match(r"[ \t]*", lines[0])
     if margin and not any(_spans_lines(part) for part in ast.walk(node)):
         # As it stands in the file, which errors show.
-        text = textwrap.indent(text, margin.group())
+        text = textwrap.indent(text, margin)
     return Text(file, first + node.lineno - 1 + start, text, node)
 
 
@@ -131,38 +131,47 @@ def _joined_comments(text: str) -> str:
     return f"{comment.sub('', head)}# type: ({types}) ->{whole.group(1)}{text[whole.end() :]}"
 
 
-def _place(text: str, file: str, first: int, node: ast.AST) -> str:
+class Place(NamedTuple):
+    """Where a text stands: its file, the number of its first line, and how far it is indented there."""
+
+    file: str
+    first_line: int
+    margin: str
+
+
+def _place(text: str, where: Place, node: ast.AST) -> str:
+    """The lines of a node as they stand in the file."""
     line = getattr(node, "lineno", 1)
     lines = text.splitlines()
-    shown = lines[max(0, line - 3) : line]
+    shown = [where.margin + one for one in lines[max(0, line - 3) : line]]
     column = getattr(node, "col_offset", 0)
     end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else None
     width = max(1, (end or len(lines[line - 1])) - column)
-    marks = " " * column + "~" * width + " <--- HERE"
-    return f'  File "{file}", line {first + line - 1}\n' + "\n".join([*shown, marks]) + "\n"
+    marks = " " * (len(where.margin) + column) + "~" * width + " <--- HERE"
+    return f'  File "{where.file}", line {where.first_line + line - 1}\n' + "\n".join([*shown, marks]) + "\n"
 
 
-def _check(function: ast.FunctionDef, text: str, file: str, first: int) -> None:
+def _check(function: ast.FunctionDef, text: str, where: Place) -> None:
     arguments = function.args
     defaults = [default for default in arguments.kw_defaults if default is not None]
     if arguments.vararg is not None or arguments.kwarg is not None or defaults:
         raise NotSupportedError(
             "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults:\n"
-            + _place(text, file, first, arguments.vararg or arguments.kwarg or defaults[0])
+            + _place(text, where, arguments.vararg or arguments.kwarg or defaults[0])
         )
     for node in ast.walk(function):
         if isinstance(node, (ast.ListComp, ast.DictComp, ast.GeneratorExp)):
             if len(node.generators) != 1:
                 raise NotSupportedError(
-                    "Only a single generator is currently supported:\n" + _place(text, file, first, node)
+                    "Only a single generator is currently supported:\n" + _place(text, where, node)
                 )
             if node.generators[0].ifs:
                 raise NotSupportedError(
-                    "Comprehension ifs are not supported yet:\n" + _place(text, file, first, node)
+                    "Comprehension ifs are not supported yet:\n" + _place(text, where, node)
                 )
         what = STATEMENTS.get(type(node)) or EXPRESSIONS.get(type(node))
         if what is not None:
-            raise UnsupportedNodeError(f"{what} aren't supported:\n" + _place(text, file, first, node))
+            raise UnsupportedNodeError(f"{what} aren't supported:\n" + _place(text, where, node))
 
 
 def _offsets(text: str) -> list[int]:
@@ -173,13 +182,13 @@ def _offsets(text: str) -> list[int]:
     return found
 
 
-def _rewritten(text: str, function: ast.FunctionDef, file: str, first_line: int) -> str:
+def _rewritten(text: str, function: ast.FunctionDef, where: Place) -> str:
     """The text with f-strings as calls of `format`, chains of comparisons as conjunctions, literals in plain form."""
     data, offsets = text.encode(), _offsets(text)
     edits: list[tuple[int, int, str]] = []
 
     def place(node: ast.AST) -> str:
-        return _place(text, file, first_line, node)
+        return _place(text, where, node)
 
     def span(node: Any) -> tuple[int, int]:
         return offsets[node.lineno - 1] + node.col_offset, offsets[node.end_lineno - 1] + node.end_col_offset

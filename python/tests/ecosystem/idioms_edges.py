@@ -54,6 +54,8 @@ def fstring_form_is_refused():
         return f"{x:.2f}"
 
     raises(Exception, lambda: J.script(f), "formatting in JoinedStr")
+    # As it stands in the file.
+    raises(Exception, lambda: J.script(f), '\n        return f"{x:.2f}"\n')
 
 
 @idiom
