@@ -315,6 +315,8 @@ pub enum Fact {
     Detached,
     /// Gives its operand on, or a copy of it, as the layout asks.
     MayCopy,
+    /// Gives its operand on where that has the dtype that is asked for, a copy otherwise.
+    MayConvert,
     /// Looks at strides: its answer, or whether it has one, follows from how the elements of an operand lie.
     SeesLayout,
     /// Gives its first operand other sizes, strides or memory in place.

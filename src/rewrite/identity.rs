@@ -93,7 +93,8 @@ impl Identity<'_> {
             }
             let Some(op) = self.graph.def_op(at) else { return false };
             let Some(row) = facts(self.registry, self.graph, op).op else { return false };
-            if row.def().facts.contains(&Fact::MayCopy) {
+            let has = |fact| row.def().facts.contains(&fact);
+            if has(Fact::MayCopy) || has(Fact::MayConvert) && !self.keeps_dtype(op) {
                 return true;
             }
             if self.is_open_branch(op) {
@@ -110,6 +111,13 @@ impl Identity<'_> {
             }
         }
         true
+    }
+
+    /// Whether types tell that an op's result has the dtype of its first operand.
+    fn keeps_dtype(&self, op: OpId) -> bool {
+        let dtype = |value: Option<ValueId>| value.and_then(|v| self.graph.ty(v).as_tensor()?.dtype);
+        let (operand, result) = (dtype(self.graph.operand(op, 0)), dtype(self.graph.result(op, 0)));
+        operand.is_some() && operand == result
     }
 
     /// Whether an op is a branch of which nobody knows yet which way it goes.

@@ -11,45 +11,49 @@ use crate::tensor::{
     DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, contiguous_strides,
 };
 
+/// What conversions are besides views.
+const MAY_CONVERT: &[Fact] = &[Fact::MayConvert];
+
 /// The rows.
 pub static OPS: &[OpDef] = &[
     view(
         "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, \
          MemoryFormat? memory_format=None) -> Tensor(a)",
         |a| to(a, a.opt_device(1)?, a.opt_dtype(2)?, a.bool(4)?, a.opt_int(5)?),
-    ).infer(views::to),
+    ).facts(MAY_CONVERT).infer(views::to),
     view(
         "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? \
          memory_format=None) -> Tensor(a)",
         |a| to(a, None, a.opt_dtype(1)?, a.bool(3)?, a.opt_int(4)?),
-    ).infer(views::to),
+    ).facts(MAY_CONVERT).infer(views::to),
     view(
         "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? \
          memory_format=None) -> Tensor(a)",
         |a| to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), a.bool(3)?, a.opt_int(4)?),
-    ).infer(views::to_other),
+    ).facts(MAY_CONVERT).infer(views::to_other),
     view(
         "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
          bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
         |a| to(a, a.opt_device(3)?, a.opt_dtype(1)?, a.bool(6)?, a.opt_int(7)?),
-    ).infer(views::to),
+    ).facts(MAY_CONVERT).infer(views::to),
     view(
         "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) \
          -> Tensor(b|a)",
         |a| to(a, a.opt_device(1)?, a.opt_dtype(2)?, a.bool(4)?, None),
-    ).infer(views::to),
+    ).facts(MAY_CONVERT).infer(views::to),
     view(
         "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         |a| to(a, None, a.opt_dtype(1)?, a.bool(3)?, None),
-    ).infer(views::to),
+    ).facts(MAY_CONVERT).infer(views::to),
     view(
         "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         |a| to(a, None, None, a.bool(2)?, None),
-    ).infer(views::to_other),
+    ).facts(MAY_CONVERT).infer(views::to_other),
     opaque("aten::type_as(Tensor self, Tensor other) -> Tensor", |a| {
         to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), false, None)
     }).quantized(crate::dialects::Quantized::Own)
     .hidden_marks("aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+    .facts(MAY_CONVERT)
     .infer(views::to_other),
     opaque(
         "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
