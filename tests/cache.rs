@@ -91,7 +91,7 @@ fn second_process(folder: &Path) -> Result<(), Failed> {
     let bench = flambeau(folder, &words).args(["--json", "--seconds=0"]).output()?;
     expect(&bench, 0, &["\"kernels\":0", "\"cached\":2"])?;
     let listed = expect(&flambeau(folder, &["cache", "list"]).output()?, 0, &["2 kernels, "])?;
-    for line in ["tanh+mul+add (f32) -> f32", "exp+sin+sub (f32) -> f64"] {
+    for line in ["tanh+mul+add (f32) -> f32", "exp+sin+sub (f64) -> f64"] {
         if !listed.lines().any(|listed| listed.ends_with(line)) {
             return Err(format!("no kernel is {line}:\n{listed}").into());
         }
