@@ -45,7 +45,7 @@ pub enum Fault {
     Version(u32),
     /// It ends too early, or goes on behind its end.
     Length,
-    /// Its name is no line of text.
+    /// Its name is no short line of text.
     Name,
     /// Something in it was changed.
     Checksum,
@@ -61,7 +61,7 @@ impl fmt::Display for Fault {
                 write!(f, "written in version {n} of the form, and this is version {VERSION}")
             }
             Fault::Length => f.write_str("not as long as it says"),
-            Fault::Name => f.write_str("its name is no line of text"),
+            Fault::Name => f.write_str("its name is no short line of text"),
             Fault::Checksum => f.write_str("its checksum does not fit its content"),
             Fault::Key => f.write_str("holds another kernel than its file name says"),
         }
@@ -117,7 +117,8 @@ pub fn decode(bytes: &[u8]) -> Result<Entry<'_>, Fault> {
         return Err(Fault::Checksum);
     }
     let (name, code) = content.split_at(name);
-    let name = std::str::from_utf8(name).ok().filter(|name| !name.contains(char::is_control));
+    let is_line = |name: &&str| name.len() <= MAX_NAME && !name.contains(char::is_control);
+    let name = std::str::from_utf8(name).ok().filter(is_line);
     Ok(Entry { key: Key::from_bytes(*key), name: name.ok_or(Fault::Name)?, code })
 }
 
