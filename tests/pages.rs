@@ -109,8 +109,10 @@ fn console(block: &str, folder: &Path, times: bool) -> Result<(), Failed> {
             fs::write(folder.join(file), &out)?;
             out.clear();
         }
-        let got = format!("{}{}", String::from_utf8_lossy(&err), String::from_utf8_lossy(&out));
-        let other = format!("{}{}", String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
+        // Files are shown as the page names them.
+        let here = format!("{}/", folder.display());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&here, "");
+        let (got, other) = (text(&err) + &text(&out), text(&out) + &text(&err));
         let plain = |text: &str| if times { without_numbers(text) } else { text.to_string() };
         if !is_as_shown(&plain(wanted), &plain(&got)) && !is_as_shown(&plain(wanted), &plain(&other)) {
             return Err(format!("{command}\nprints (status {status})\n{got}\nnot\n{wanted}").into());

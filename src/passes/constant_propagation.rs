@@ -14,7 +14,7 @@ use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Family, Node, Op, Run};
 use crate::eval;
-use crate::ir::{BlockId, Graph, OpId, Type, ValueId};
+use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 
 /// Larger results are not made at compile time.
@@ -153,6 +153,11 @@ impl Propagation<'_> {
             return None;
         }
         let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
+        // PyTorch has no constants that are lists of what may be None.
+        let holds_none = |ty: &Type| ty.element().is_some_and(|e| matches!(e.kind(), TypeKind::Optional(_)));
+        if !self.inside && types.iter().any(holds_none) {
+            return None;
+        }
         let node = Node { attrs: graph.attrs(op), result_types: &types };
         let results = eval::call(&row, &values, node, &self.run).ok()?;
         let fits = results.len() == types.len();

@@ -48,6 +48,11 @@ fn class(name: &str, header: &str, methods: &[&str]) -> Meaning {
     }))
 }
 
+/// The program of one class with these attributes and methods.
+pub(super) fn program_of(name: &str, header: &str, methods: &[&str]) -> Result<Module> {
+    compile_hosted(&Registry::builtin(), Box::new(Silent), vec![class(name, header, methods)])
+}
+
 /// A module that adds `n`, with hooks, inside of one that calls it.
 fn compiled(hooks: &str, texts: &[&str]) -> Result<Module> {
     let forward = "def forward(self, x: int, n: int) -> int:\n    return x + n\n";

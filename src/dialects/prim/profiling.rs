@@ -3,6 +3,7 @@
 //! know how graphs are profiled or left.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::Fact;
 use crate::dialects::constraint::Law;
 use crate::dialects::region::{Blocks, Region, Slot};
 use crate::dialects::shapes::of_tensor;
@@ -44,11 +45,13 @@ pub const GRAD_OF: &str = "prim::GradOf";
 /// The rows.
 pub static OPS: &[OpDef] = &[
     host("prim::profile(t(a) value) -> t(a)", |a| one(a.value(0)?.clone()))
+        .facts(&[Fact::Nested])
         .doc("the same value, whose type `flambeau profile` writes into the attribute `profiled_type`"),
     host("prim::profile.count() -> ()", |_| Ok(Outputs::new()))
         .effects(Effects::WRITES_WORLD)
         .doc("where a profiled graph ends"),
     host("prim::profile_ivalue(t(a) value) -> t(a)", |a| one(a.value(0)?.clone()))
+        .facts(&[Fact::Nested])
         .doc("the same value, of which `none_counts` says how often it was None"),
     host("prim::Guard(t(a) value) -> t(a)", guard)
         .effects(Effects::MAY_RAISE.union(Effects::READS_WORLD))

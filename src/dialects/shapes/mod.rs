@@ -10,7 +10,7 @@ pub mod reductions;
 pub mod trial;
 pub mod views;
 
-use super::{Fact, Family, Op, Variant};
+use super::{Fact, Family, LayerPart, Op, Variant};
 use crate::ir::{Dim, TensorType, Type, TypeKind};
 use crate::tensor::{DType, Device, Tensor};
 use crate::value::Value;
@@ -495,6 +495,8 @@ pub fn infer(operands: &Operands<'_>) -> Results {
         _ => None,
     };
     let plain = plain.map(|results| match op.def().family {
+        // What joins says how its result lies.
+        Family::Gather if matches!(op.def().part, Some(LayerPart::Join)) => results,
         // A copy of what a rule of views looks at: it has an order of its own.
         Family::Gather => results.into_iter().map(forget_view).collect(),
         _ => results,

@@ -264,7 +264,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         assert_eq!(check("x\n", &[(1, "bad")]), ["bad"]);
-        assert_eq!(check("x # expected-error {{bad}}\n", &[]), ["the expected error \"bad\" did not come"]);
+        assert_eq!(
+            check("x # expected-error {{bad}}\n", &[]),
+            ["the expected error \"bad\" was not produced"]
+        );
         assert_eq!(check("x # expected-warning {{bad}}\n", &[(1, "bad")]).len(), 2);
         assert_eq!(check("x # expected-error@q {{bad}}\n", &[]).len(), 1);
         assert_eq!(check("x # expected-error {{bad\n", &[]), ["this expectation has no closing `}}`"]);

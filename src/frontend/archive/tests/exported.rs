@@ -115,8 +115,8 @@ fn foreign_programs_are_refused_by_name() {
     refused("/graph_module", json!(null), "invalid type");
     refused(&node("/target"), json!("torch.ops.aten.nothing.default"), "aten::nothing");
     refused(&node("/target"), json!("torch.ops.aten.add.Nothing"), "aten::add");
-    refused(&node("/target"), json!("torch.ops.aten"), "no operator");
-    refused(&node("/target"), json!("torch.ops.a.b.c.d"), "no operator");
+    refused(&node("/target"), json!("torch.ops.aten"), "not an operator");
+    refused(&node("/target"), json!("torch.ops.a.b.c.d"), "not an operator");
     refused(&node("/target"), json!("os.system"), "os.system");
     refused(&node("/target"), json!("_operator.add"), "does not take");
     refused(&node("/target"), json!("torch.ops.higher_order.flex_attention"), "higher-order");
@@ -137,7 +137,7 @@ fn foreign_programs_are_refused_by_name() {
         json!([{ "as_tensor": { "name": "a" } }, { "as_tensor": { "name": "b" } }]),
         "2 results",
     );
-    refused(&node("/outputs"), json!([{ "as_int": 3 }]), "no tensor and no number");
+    refused(&node("/outputs"), json!([{ "as_int": 3 }]), "tensor");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn what_does_not_fit_together_is_refused() {
     refused(
         &place(CALL, "/in_spec"),
         json!("[1, {\"type\": null, \"context\": null, \"children_spec\": []}]"),
-        "no tuple",
+        "not a tuple",
     );
     refused(&place(CALL, "/in_spec"), json!("[1, ".repeat(100_000)), "a tree of arguments");
     refused(&place(CALL, "/forward_arg_names"), json!(["x y"]), "cannot be called `x y`");

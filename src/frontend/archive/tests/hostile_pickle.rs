@@ -41,8 +41,8 @@ fn foreign_globals() {
     attribute("torch.load", b"ctorch\nload\n", "names `torch.load`");
     attribute("dotted", b"ctorch\nFloatStorage.from_file\n", "names `torch.FloatStorage.from_file`");
     attribute("hidden characters", b"cos\x1b[2J\nsystem\n", "os\\u{1b}[2J");
-    attribute("class with blanks", b"c__torch__\nA B\n", "no name of a class");
-    attribute("class with empty part", b"c__torch__.\nA\n", "no name of a class");
+    attribute("class with blanks", b"c__torch__\nA B\n", "not the name of a class");
+    attribute("class with empty part", b"c__torch__.\nA\n", "not the name of a class");
     attribute("endless name", &[b"c", &[b'a'; 9000][..]].concat(), "does not end within");
     attribute("name in bytes", b"c\xff\n\xff\n", "not UTF-8");
     attribute("rpc", b"ctorch.distributed.rpc\nrref\n", "remote reference");
@@ -55,7 +55,7 @@ fn foreign_globals() {
 fn calls() {
     attribute("REDUCE on an int", b"K\x01)R", "calls an int");
     attribute("REDUCE on a str", &[text("f"), b")R".to_vec()].concat(), "calls a str");
-    attribute("REDUCE on a storage class", b"ctorch\nFloatStorage\n)R", "no constructor");
+    attribute("REDUCE on a storage class", b"ctorch\nFloatStorage\n)R", "not a known constructor");
     attribute("REDUCE without tuple", b"ctorch\ndevice\nNR", "not a tuple");
     attribute("wrong count", b"ctorch\ndevice\n)R", "0 arguments");
     attribute(
@@ -72,14 +72,10 @@ fn calls() {
     attribute("BUILD on a list", b"]}b", "state of a list");
     attribute("BUILD twice", b"c__torch__\nA\n)\x81}b}b", "second state");
     attribute("quantized from nothing", b"ctorch._utils\n_rebuild_qtensor\n)R", "0 arguments");
-    attribute(
-        "quantized without a scheme",
-        b"ctorch._utils\n_rebuild_qtensor\n(NNNNNNNtR",
-        "no valid scheme",
-    );
+    attribute("quantized without a scheme", b"ctorch._utils\n_rebuild_qtensor\n(NNNNNNNtR", "valid scheme");
     attribute("a class as data", b"c__torch__\nA\n", "a class or function stands");
     attribute("a storage as data", &storage("0", 4), "a storage stands");
-    attribute("complex of ints", b"cbuiltins\ncomplex\nK\x01K\x02\x86R", "no floats");
+    attribute("complex of ints", b"cbuiltins\ncomplex\nK\x01K\x02\x86R", "floats");
 }
 
 #[test]
@@ -101,7 +97,7 @@ fn containers() {
     let tagged =
         |value: &[u8], tag: &[u8]| [b"ctorch.jit._pickle\nrestore_type_tag\n", value, tag, b"\x86R"].concat();
     attribute("tag on an int", &tagged(b"K\x01", &text("int")), "stands on an int");
-    attribute("tag that is no str", &tagged(b"]", b"N"), "no str");
+    attribute("tag that is no str", &tagged(b"]", b"N"), "not a string");
     attribute("tag that lies", &tagged(b"]Na", &text("List[int]")), "List[int] contains None");
     attribute("long tag", &tagged(b"]", &text(&"x".repeat(70_000))), "70000 bytes");
     let once = tagged(b"]q\x01", &text("List[str]"));
@@ -197,7 +193,7 @@ fn frames() {
     {
         bare("opcode", &[op, b'.'], "not one that TorchScript writes");
     }
-    bare("no opcode", b"\xfe.", "no opcode");
+    bare("no opcode", b"\xfe.", "not a pickle opcode");
 }
 
 #[test]
@@ -213,8 +209,8 @@ fn storages() {
     let tagged =
         [b"(", &*text("module"), b"ctorch\nFloatStorage\n", &text("0"), &text("cpu"), b"K\x01tQ"].concat();
     attribute("another tag", &tagged, wrong);
-    attribute("path as key", &storage("../code/x", 1), "no plain name");
-    attribute("empty key", &storage("", 1), "no plain name");
+    attribute("path as key", &storage("../code/x", 1), "not a plain name");
+    attribute("empty key", &storage("", 1), "not a plain name");
     attribute("negative size", &storage("0", -1), "impossible size");
     attribute("size in bytes overflows", &storage("0", i64::MAX), "impossible size");
     attribute(
@@ -246,14 +242,14 @@ fn tensors() {
     case("offset overflows", i64::MAX, &[2], &[1], "beyond 64 bits");
     case("counts differ", 0, &[1, 1], &[1], "2 sizes and 1 strides");
     case("65 dimensions", 0, &[1; 65], &[1; 65], "65 dimensions");
-    attribute("no storage", &tensor(b"N", 0, &[1], &[1]), "no storage");
+    attribute("no storage", &tensor(b"N", 0, &[1], &[1]), "not a storage");
     let call = |middle: &[u8]| [b"ctorch._utils\n_rebuild_tensor_v2\n(", &*four, middle, b"tR"].concat();
     let one = ints(&[1]);
-    attribute("sizes as a list", &call(&[&int(0)[..], b"]", &one, b"\x89N"].concat()), "no tuple");
+    attribute("sizes as a list", &call(&[&int(0)[..], b"]", &one, b"\x89N"].concat()), "not a tuple");
     attribute(
         "sizes as strs",
         &call(&[&int(0)[..], &text("a"), b"\x85", &one, b"\x89N"].concat()),
-        "a str among",
+        "among its",
     );
     attribute("offset as a str", &call(&[&text("0")[..], &one, &one, b"\x89N"].concat()), "wrong type");
     let hooks = [&int(0)[..], &one, &one, b"\x89}K\x01Ns"].concat();
@@ -263,6 +259,6 @@ fn tensors() {
     attribute(
         "parameter of a str",
         &[b"ctorch._utils\n_rebuild_parameter\n", &*text("x"), b"\x88N\x87R"].concat(),
-        "no tensor",
+        "not a tensor",
     );
 }

@@ -82,8 +82,8 @@ fn a_changed_byte_is_seen_or_harmless() {
 
 #[test]
 fn other_files_are_named() {
-    refused("empty", b"", "no zip file");
-    refused("text", &b"def f(x):\n".repeat(20), "no zip file");
+    refused("empty", b"", "not a zip file");
+    refused("text", &b"def f(x):\n".repeat(20), "not a zip file");
     refused("flatbuffer", &[b"\x10\0\0\0PTMF", &[0; 100][..]].concat(), "a mobile model as a flatbuffer");
     refused("bare pickle", &[b"\x80\x02", &[0; 100][..]].concat(), "torch.save");
     refused("lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS");
@@ -108,9 +108,9 @@ fn versions() {
     };
     refused("too new", &version("11\n"), "file format 11");
     refused("zero", &version("0\n"), "file format 0");
-    refused("negative", &version("-1\n"), "no version number");
-    refused("words", &version("three\n"), "no version number");
-    refused("long", &version(&"3".repeat(100_000)), "no version number");
+    refused("negative", &version("-1\n"), "version number");
+    refused("words", &version("three\n"), "version number");
+    refused("long", &version(&"3".repeat(100_000)), "version number");
     read_all(&version("10\n")).expect("the newest");
     let mut items = super::build::base(b"\x80\x02).");
     items[4] = item("m/byteorder", "middle");
