@@ -53,7 +53,7 @@ impl PyShared {
         match (&self.value, &given) {
             (Value::List(own), Value::List(other)) => {
                 let items = other.to_vec();
-                **own.items_mut() = items;
+                *own.items_mut() = items;
                 Ok(())
             }
             (Value::Dict(own), Value::Dict(other)) => {
