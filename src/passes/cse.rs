@@ -9,6 +9,7 @@ use super::Context;
 use crate::analysis::{AliasDb, FactsTable};
 use crate::diag::Result;
 use crate::dialects::Effects;
+use crate::dialects::prim::profiling::{PROFILE, PROFILE_OPTIONAL};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::tensor::{Scalar, Tensor};
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -181,7 +182,10 @@ impl Cse<'_> {
         // What is read of an object changes only with a write to it; the rest of the world changes unseen.
         let reads_world = facts.effects.contains(Effects::READS_WORLD) && graph.operands(op).is_empty();
         let named = || graph.result(op, 0).is_some_and(|value| is_named(graph.ty(value)));
-        facts.op.is_some() && harmless.contains(facts.effects) && !reads_world && !named()
+        let kind = graph.kind(op);
+        // Each profile is of one use, and tells what came to it.
+        let looks = kind == *PROFILE || kind == *PROFILE_OPTIONAL;
+        facts.op.is_some() && harmless.contains(facts.effects) && !reads_world && !looks && !named()
     }
 }
 
