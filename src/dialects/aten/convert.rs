@@ -359,7 +359,7 @@ pub fn channels_last(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// A copy in new memory, converted, in a memory format (None: preserved).
-fn copy_as(tensor: &Tensor, dtype: Option<DType>, format: Option<i64>) -> Result<Tensor> {
+pub(super) fn copy_as(tensor: &Tensor, dtype: Option<DType>, format: Option<i64>) -> Result<Tensor> {
     if let Some(quantizer) = tensor.quantizer() {
         return Tensor::quantized(&copy_as(&tensor.integers(), None, format)?, tensor.dtype(), quantizer);
     }

@@ -3,6 +3,7 @@
 //!
 //! Functions of one or two numbers are computed in float64 and rounded; polynomials in their own precision.
 
+use super::convert::copy_as;
 use super::kernels::special::polynomial::{self, Family};
 use super::kernels::special::{Rounding, bessel, cylinder, error, gamma};
 use crate::diag::{Diagnostic, Result};
@@ -428,14 +429,14 @@ pub static OPS: &[OpDef] = &[
     ),
 ];
 
-/// Converts to the dtype of computation, or refuses as the row says.
+/// Converts to the dtype of computation, in the order in which elements lie, or refuses as the row says.
 fn prepared(args: &Args<'_>, tensor: &Tensor, dtype: DType) -> Result<Tensor> {
     let accepts = args.op.def().accepts;
     if !accepts.contains(dtype) {
         let message = format!("\"{}\" not implemented for '{}'", accepts.kernel, dtype.type_name());
         return Err(Diagnostic::raised("NotImplementedError", message));
     }
-    tensor.to_dtype(dtype)
+    if tensor.dtype() == dtype { Ok(tensor.clone()) } else { copy_as(tensor, Some(dtype), None) }
 }
 
 /// Integers and bools become the default float.
