@@ -29,6 +29,11 @@ impl PyShared {
                 "the items are not all of one type: the first makes {ty}"
             )));
         }
+        match &value {
+            Value::List(list) => list.share_with_calls(),
+            Value::Dict(dict) => dict.share_with_calls(),
+            _ => {}
+        }
         Ok(PyShared { value })
     }
 

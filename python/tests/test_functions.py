@@ -69,8 +69,6 @@ class Loading(unittest.TestCase):
 
 
 class Containers(unittest.TestCase):
-    # What a call writes to a shared container does not come back yet.
-    @unittest.expectedFailure
     def test_lists_are_shared(self):
         f = flambeau.script("def f(xs: List[int]) -> int:\n    xs.append(7)\n    return len(xs)\n")
         xs = flambeau.script([1, 2, 3])
@@ -86,8 +84,6 @@ class Containers(unittest.TestCase):
         with self.assertRaises(TypeError):
             flambeau.script([1, "a"])
 
-    # What a call writes to a shared container does not come back yet.
-    @unittest.expectedFailure
     def test_dictionaries_are_shared(self):
         f = flambeau.script("def f(d: Dict[str, int]):\n    d['b'] = 2\n")
         d = flambeau.script({"a": 1})

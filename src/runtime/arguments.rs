@@ -254,7 +254,15 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
         (K::Optional(_), Value::None) => Ok(Value::None),
         (K::Optional(t), _) => convert(value, t, module, depth + 1),
         (K::Union(_), _) => convert_union(value, ty, module, depth),
+        (K::List(t), Value::List(list)) if list.is_shared_with_calls() && list.element_type() == t => {
+            Ok(value.clone())
+        }
         (K::List(t), _) => convert_list(value, t, module, depth),
+        (K::Dict(k, v), Value::Dict(dict))
+            if dict.is_shared_with_calls() && dict.key_type() == k && dict.value_type() == v =>
+        {
+            Ok(value.clone())
+        }
         (K::Dict(k, v), _) => {
             let out = Dict::new(k.clone(), v.clone());
             for (key, item) in pairs(value)? {

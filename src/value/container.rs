@@ -12,6 +12,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A shared list. It knows its element type, as an empty one must.
 #[derive(Clone)]
@@ -19,6 +20,8 @@ pub struct List(Arc<ListInner>);
 
 struct ListInner {
     element: Type,
+    /// See [`List::share_with_calls`].
+    shared: AtomicBool,
     items: RwLock<Items>,
 }
 
@@ -43,7 +46,19 @@ impl List {
     /// A new list.
     pub fn new(element: Type, items: Vec<Value>) -> List {
         let charge = Charge::taken(LIST_BYTES + items.capacity() * size_of::<Value>());
-        List(Arc::new(ListInner { element, items: RwLock::new(Items { values: items, charge }) }))
+        let items = RwLock::new(Items { values: items, charge });
+        List(Arc::new(ListInner { element, shared: AtomicBool::new(false), items }))
+    }
+
+    /// Lets calls from outside take the list itself, as PyTorch's `ScriptList` is taken, where they take copies of others: what
+    /// they change, its holder sees.
+    pub fn share_with_calls(&self) {
+        self.0.shared.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether calls from outside take the list itself.
+    pub fn is_shared_with_calls(&self) -> bool {
+        self.0.shared.load(Ordering::Relaxed)
     }
 
     /// Type of the elements.
@@ -206,6 +221,8 @@ pub struct Dict(Arc<DictInner>);
 struct DictInner {
     key: Type,
     value: Type,
+    /// See [`List::share_with_calls`].
+    shared: AtomicBool,
     entries: RwLock<Charged>,
 }
 
@@ -226,7 +243,18 @@ impl Dict {
     /// A new, empty dictionary.
     pub fn new(key: Type, value: Type) -> Dict {
         let entries = Charged { entries: IndexMap::new(), charge: Charge::taken(LIST_BYTES) };
-        Dict(Arc::new(DictInner { key, value, entries: RwLock::new(entries) }))
+        let (shared, entries) = (AtomicBool::new(false), RwLock::new(entries));
+        Dict(Arc::new(DictInner { key, value, shared, entries }))
+    }
+
+    /// See [`List::share_with_calls`].
+    pub fn share_with_calls(&self) {
+        self.0.shared.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether calls from outside take the dictionary itself.
+    pub fn is_shared_with_calls(&self) -> bool {
+        self.0.shared.load(Ordering::Relaxed)
     }
 
     /// Type of the keys.
