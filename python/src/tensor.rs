@@ -287,7 +287,7 @@ impl PyTensor {
     #[pyo3(name = "type", signature = (dtype=None))]
     fn type_name<'py>(slf: &Bound<'py, Self>, dtype: Option<&Any<'py>>) -> PyResult<Any<'py>> {
         if let Some(dtype) = dtype {
-            return eager::method(slf.as_any(), "to", &[dtype.clone()], None);
+            return eager::method(slf.as_any(), "to", std::slice::from_ref(dtype), None);
         }
         let name = slf.get().inner.dtype().type_name();
         format!("torch.{name}Tensor").into_bound_py_any(slf.py())
