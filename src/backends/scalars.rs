@@ -82,11 +82,6 @@ impl ScalarKernel {
         Ok(self)
     }
 
-    /// What was lowered.
-    pub fn lowered(&self) -> &ScalarLoop {
-        &self.lowered
-    }
-
     /// Whether it is compiled.
     pub fn is_ready(&self) -> bool {
         self.compiled.get().is_some_and(Result::is_ok)
@@ -176,7 +171,7 @@ impl ScalarKernel {
                 Takes::Trip => Arg::Int(rest.trip),
                 Takes::GoesOn => Arg::Bool(rest.goes_on),
                 Takes::Carried(n) => number(rest.carried.get(n), lowered.carried[n])?,
-                Takes::Outer(n) => outer(rest.outer.get(n))?,
+                Takes::Outer(n) => number(rest.outer.get(n), lowered.outer[n].1)?,
                 Takes::Elements(n) => whole(n, lists[n].room),
                 Takes::Length(n) => Arg::Int(lists[n].length as i64),
                 Takes::Room(n) => Arg::Int(lists[n].room as i64),
@@ -216,7 +211,7 @@ impl ScalarKernel {
     }
 }
 
-/// A carried number. One that is not defined yet is not read.
+/// A number of the type that the kernel takes. One that is not defined yet is not read.
 fn number(value: Option<&Value>, elem: Elem) -> Result<Arg> {
     Ok(match (value, elem) {
         (Some(Value::Int(x)), Elem::I64) => Arg::Int(*x),
@@ -225,15 +220,6 @@ fn number(value: Option<&Value>, elem: Elem) -> Result<Arg> {
         (Some(Value::Uninitialized), Elem::I64) => Arg::Int(0),
         (Some(Value::Uninitialized), Elem::F64) => Arg::Float(0.0),
         (Some(Value::Uninitialized), Elem::Bool) => Arg::Bool(false),
-        _ => return Err(unlike()),
-    })
-}
-
-fn outer(value: Option<&Value>) -> Result<Arg> {
-    Ok(match value {
-        Some(Value::Int(x)) => Arg::Int(*x),
-        Some(Value::Float(x)) => Arg::Float(*x),
-        Some(Value::Bool(x)) => Arg::Bool(*x),
         _ => return Err(unlike()),
     })
 }

@@ -162,7 +162,7 @@ pub(super) fn compiled(
     };
     let holders =
         |values: Vec<ValueId>| values.into_iter().map(|v| compiler.holder(op, v)).collect::<Result<Vec<_>>>();
-    let outer = holders(lowered.outer.clone())?;
+    let outer = holders(lowered.outer.iter().map(|(value, _)| *value).collect())?;
     let lists = holders(lowered.lists.iter().map(|list| list.value).collect())?;
     let weight = weight(graph, op);
     let name = named.clone().unwrap_or_else(|| format!("a loop of {}", compiler.code.name));

@@ -97,7 +97,7 @@ fn kernels_agree_with_rows() {
             let node = Node { attrs: &[], result_types: &[] };
             let expected = eval::call(row, &given, node, &Run::silent());
             let position = |v| graph.inputs().iter().position(|input| input == v).expect("an input");
-            let outer: Vec<Value> = lowered.outer.iter().map(|v| given[position(v)].clone()).collect();
+            let outer: Vec<Value> = lowered.outer.iter().map(|(v, _)| given[position(v)].clone()).collect();
             let rest = LoopRest {
                 trips: 1,
                 trip: 0,

@@ -109,7 +109,7 @@ impl Lowering<'_> {
         }
         let name = self.graph.display_name(value).to_string();
         let number = self.parameter(super::Takes::Outer(self.outer.len()), elem, &name);
-        self.outer.push(value);
+        self.outer.push((value, elem));
         self.known.insert(value, number);
         Ok(number)
     }

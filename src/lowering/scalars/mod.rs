@@ -28,8 +28,8 @@ pub struct ScalarLoop {
     pub kernel: Graph,
     /// What it takes, parameter by parameter.
     pub takes: Vec<Takes>,
-    /// Numbers from around the loop that it reads.
-    pub outer: Vec<ValueId>,
+    /// Numbers from around the loop that it reads, with their types.
+    pub outer: Vec<(ValueId, Elem)>,
     /// Lists from around the loop that it uses.
     pub lists: Vec<ListUse>,
     /// Types of the numbers that the loop carries.
@@ -148,7 +148,7 @@ struct Lowering<'a> {
     graph: &'a Graph,
     b: Builder,
     takes: Vec<Takes>,
-    outer: Vec<ValueId>,
+    outer: Vec<(ValueId, Elem)>,
     lists: Vec<ListUse>,
     /// What numbers of the program are in the kernel.
     known: HashMap<ValueId, ValueId>,
