@@ -153,9 +153,7 @@ impl Propagation<'_> {
             return None;
         }
         let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
-        // PyTorch has no constants that are lists of what may be None.
-        let holds_none = |ty: &Type| ty.element().is_some_and(|e| matches!(e.kind(), TypeKind::Optional(_)));
-        if !self.inside && types.iter().any(holds_none) {
+        if !self.inside && joins_optionals(graph, op) {
             return None;
         }
         let node = Node { attrs: graph.attrs(op), result_types: &types };
@@ -193,6 +191,17 @@ impl Propagation<'_> {
         let runs = harmless.contains(facts.effects) && !facts.writes && !unwrap && unchanged;
         (runs && (structure || !schema.is_vararg) && graph.result_count(op) > 0).then(|| row.clone())
     }
+}
+
+/// Whether a result is a list of what may be None or goes into one. PyTorch has no such constants, and takes what is in such a
+/// list for something that anybody may write to; so this pass leaves both as they are, and only [`fold`] computes them.
+fn joins_optionals(graph: &Graph, op: OpId) -> bool {
+    let holds_none = |ty: &Type| ty.element().is_some_and(|e| matches!(e.kind(), TypeKind::Optional(_)));
+    graph.results(op).iter().any(|result| {
+        let joins = |user: OpId| graph.results(user).iter().any(|list| holds_none(graph.ty(*list)));
+        let mutable = AliasDb::is_mutable_type(graph.ty(*result));
+        holds_none(graph.ty(*result)) || mutable && graph.uses(*result).any(|user| joins(user.op))
+    })
 }
 
 /// Whether an op on these values is done at once.
