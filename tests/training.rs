@@ -28,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         .collect();
     trials.push(Trial::test("training::from_pytorch", from_pytorch));
     trials.push(Trial::test("training::resumed", resumed));
+    trials.push(Trial::test("training::buffers", buffers));
     trials
 }
 
@@ -46,10 +47,14 @@ fn runs() -> Vec<Json> {
 
 /// Runs the command with the model and the data, and gives the lines that it prints.
 fn train(words: &[&str]) -> std::result::Result<Vec<Json>, Failed> {
-    let (model, data) = (folder().join("model.pt"), folder().join("data.npz"));
+    train_model("model.pt", words)
+}
+
+fn train_model(model: &str, words: &[&str]) -> std::result::Result<Vec<Json>, Failed> {
+    let (model, data) = (folder().join(model), folder().join("data.npz"));
     let mut all: Vec<std::ffi::OsString> = vec!["flambeau".into(), "train".into(), model.into()];
     all.extend(["--data".into(), data.into()]);
-    let fixed = ["--loss", "cross_entropy", "--batch", "8", "--every", "1", "--json", "--passes", ""];
+    let fixed = ["--loss", "cross_entropy", "--batch", "8", "--every", "1", "--json"];
     all.extend(fixed.iter().chain(words).map(std::ffi::OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let (toolkit, mut stdin) = (flambeau::toolkit::Toolkit::default(), std::io::empty());
@@ -154,4 +159,34 @@ fn resumed() -> std::result::Result<(), Failed> {
     }
     let read = |file: &str| std::fs::read(file).map_err(|e| e.to_string());
     if read(&whole)? != read(&parts)? { Err("the saved models differ".into()) } else { Ok(()) }
+}
+
+/// A model that writes to its buffers in several ways is trained by one plan, and leaves in them what PyTorch does; op by op too.
+fn buffers() -> std::result::Result<(), Failed> {
+    let recorded = json("buffers.json");
+    let expected: Vec<f64> =
+        recorded["losses"].as_array().into_iter().flatten().filter_map(Json::as_f64).collect();
+    for more in [&[][..], &["--no-plans"]] {
+        let out = scratch("buffers.pt").display().to_string();
+        let words = ["--optimizer", "sgd(lr=0.1, momentum=0.9)", "--steps", "3", "--out", &out];
+        close("losses", &expected, &losses(&train_model("buffers.pt", &[&words, more].concat())?), SLACK)?;
+        tensors(&scratch("buffers.pt"), &recorded["after"], SLACK)?;
+    }
+    let toolkit = flambeau::toolkit::Toolkit::default();
+    let call = || -> Result<flambeau::runtime::Program> {
+        let run = Run::silent();
+        run.set_grad_enabled(true);
+        let program = toolkit.load_file(&folder().join("buffers.pt"), &run)?;
+        let inline = toolkit.parse_pipeline("inline")?;
+        let program =
+            program.transformed(|module, registry| inline.run(module, registry).map(|_| ()))?.planned();
+        program.run("forward", vec![Tensor::zeros(flambeau::tensor::DType::F32, &[4, 5])?.into()], &run)?;
+        Ok(program)
+    };
+    let program = call().map_err(|e| e.to_string())?;
+    let report = program.plan_report();
+    match (report.recording, report.unplanned.is_empty()) {
+        (1, true) => Ok(()),
+        other => Err(format!("no plan was recorded: {other:?} {:?}", report.unplanned).into()),
+    }
 }

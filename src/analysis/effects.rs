@@ -1,7 +1,7 @@
 //! The effects of an op in a graph: its row's, the writes its schema marks, and those of nested blocks.
 
 use crate::dialects::{Effects, Op, Registry, resolve};
-use crate::ir::{Attr, Graph, OpId, Symbol};
+use crate::ir::{Attr, Graph, OpId, Symbol, TypeKind};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
@@ -157,8 +157,11 @@ fn own_facts(registry: &Registry, graph: &Graph, op: OpId) -> OpFacts {
     OpFacts { op: Some(row), effects, writes }
 }
 
-/// Whether the argument that says whether an op writes is the constant False.
+/// Whether the argument that says whether an op writes is the constant False, or all that it would write to is None.
 pub fn is_read_only(graph: &Graph, op: OpId, row: &Op) -> bool {
+    if row.def().hidden.is_some() && writes_to_none(graph, op, row) {
+        return true;
+    }
     let flag = row.def().hidden.and_then(|hidden| hidden.writes_if);
     let index = flag.and_then(|name| row.schema().ok()?.argument_index(name));
     let constant = index
@@ -166,4 +169,13 @@ pub fn is_read_only(graph: &Graph, op: OpId, row: &Op) -> bool {
         .and_then(|value| graph.def_op(value))
         .filter(|def| graph.kind(*def) == "prim::Constant");
     constant.and_then(|def| graph.attr(def, "value")).and_then(Attr::as_int) == Some(0)
+}
+
+fn writes_to_none(graph: &Graph, op: OpId, row: &Op) -> bool {
+    let Ok(schema) = row.marked_schema() else { return false };
+    let mut both = schema.arguments.iter().zip(graph.operands(op));
+    both.all(|(argument, operand)| {
+        let is_written = argument.alias.as_ref().is_some_and(|marks| marks.is_write);
+        !is_written || matches!(graph.ty(*operand).kind(), TypeKind::None)
+    })
 }

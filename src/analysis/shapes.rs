@@ -130,9 +130,10 @@ impl State<'_> {
                 return true;
             }
             let Ok(row) = resolve(self.registry, self.graph, u.op) else { return false };
-            let reads = |s: &crate::ir::Schema| {
-                let argument = s.arguments.get(u.index);
-                argument.is_some_and(|a| a.alias.as_ref().is_none_or(|alias| !alias.is_write))
+            let reads = |s: &crate::ir::Schema| match s.arguments.get(u.index) {
+                Some(argument) => argument.alias.as_ref().is_none_or(|alias| !alias.is_write),
+                // Text is made of any values, and holds none of them.
+                None => s.is_vararg && !s.is_varret && row.def().family == Family::Host,
             };
             row.schema().is_ok_and(reads)
         })
@@ -165,6 +166,11 @@ impl State<'_> {
                 Known::Ints(dims) if dims.len() == graph.result_count(op) => {
                     Some(dims.iter().map(|d| Known::Int(*d)).collect())
                 }
+                _ => None,
+            },
+            "aten::len" => match operands.first()? {
+                Known::Ints(dims) => Some(vec![Known::Int(Dim::Known(dims.len() as i64))]),
+                Known::Items(items) => Some(vec![Known::Int(Dim::Known(items.len() as i64))]),
                 _ => None,
             },
             "prim::TupleIndex" | "aten::__getitem__" => item(&operands).map(|k| vec![k]),

@@ -154,7 +154,11 @@ impl Call<'_> {
         let values = self.values_to_save(&wanted, target.as_ref())?;
         let mut kept = Vec::with_capacity(wanted.len());
         for parameter in wanted {
-            kept.push((parameter, saved::before(parameter, &values, self.attributes)?));
+            let before = saved::before(parameter, &values, self.attributes)?;
+            kept.push((
+                parameter,
+                if self.is_state(parameter) { before.map(Saved::as_written) } else { before },
+            ));
         }
         let work = Work::Cell { cell: Arc::clone(cell), saved: Mutex::new(None) };
         self.finish(work, operands, Some(kept), target)
@@ -212,6 +216,17 @@ impl Call<'_> {
     fn operand(&self, argument: usize, item: Option<usize>, tensor: &Tensor) -> Result<Operand> {
         let edge = views::edge_of(tensor, self.run)?;
         Ok(Operand { argument, item, edge, sizes: tensor.sizes(), dtype: tensor.dtype() })
+    }
+
+    /// Whether the op writes to an argument though its schema does not say so, as batch norm does to running statistics: in PyTorch
+    /// such writes are none that a derivative sees, so that one batch norm may be called twice.
+    fn is_state(&self, parameter: Parameter) -> bool {
+        let Parameter::Argument { index, .. } = parameter else { return false };
+        let Some(schema) = self.op.def().hidden.and_then(|_| self.op.marked_schema().ok()) else {
+            return false;
+        };
+        let marks = schema.arguments.get(index).and_then(|argument| argument.alias.as_ref());
+        marks.is_some_and(|marks| marks.is_write)
     }
 
     /// The arguments as entries shall see them: what the op is about to write to is copied where its elements are kept.

@@ -75,6 +75,14 @@ impl Saved {
         }
     }
 
+    /// The same, whoever writes to it.
+    pub(super) fn as_written(self) -> Saved {
+        match self {
+            Saved::Tensor(tensor, _) => Saved::Value(Value::Tensor(tensor)),
+            other => other,
+        }
+    }
+
     /// Whether it holds elements, which are freed after the first backward.
     pub(super) fn holds_elements(&self) -> bool {
         !matches!(self, Saved::Value(_))

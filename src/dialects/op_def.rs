@@ -49,6 +49,9 @@ pub struct OpDef {
     pub effects: Effects,
     /// Alias marks that PyTorch's schema leaves out, where there are any.
     pub hidden: Option<HiddenMarks>,
+    /// The op, by its full name, that computes the same and writes to nothing: its arguments have the names of this one's, its
+    /// results are this one's, and behind them for each argument `a` that this one writes to a result `a_out`, what it becomes.
+    pub functional: Option<&'static str>,
     /// Further names of the row, with their derived forms.
     pub aliases: &'static [Alias],
     /// The name, without its dialect, that stands for the same function: this one is a further name of it.
@@ -383,6 +386,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         tolerance: Tolerance::Exact,
         effects: Effects::NONE,
         hidden: None,
+        functional: None,
         aliases: &[],
         alias_of: None,
         inplace: false,
@@ -559,6 +563,12 @@ impl OpDef {
     /// The same; nothing is written where the argument `flag` is False.
     pub const fn hidden_writes(mut self, flag: &'static str, schema: &'static str) -> OpDef {
         self.hidden = Some(HiddenMarks { schema, writes_if: Some(flag) });
+        self
+    }
+
+    /// Names the op that computes the same and writes to nothing; see [`OpDef::functional`].
+    pub const fn functional(mut self, name: &'static str) -> OpDef {
+        self.functional = Some(name);
         self
     }
 

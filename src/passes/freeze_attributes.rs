@@ -6,7 +6,7 @@
 //! [`FrozenAttributes`] where the tool hands one to its passes. Memory of somebody else, who may write to it unseen, is
 //! not frozen.
 
-use super::{Context, constants};
+use super::{Context, PassOption, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
@@ -36,6 +36,12 @@ impl FrozenAttributes {
     }
 }
 
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
+    "written",
+    false,
+    "also tensors that something in the graph writes to; whoever runs it gives each call their elements anew",
+)];
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let Some(instance) = context.extra::<Object>() else { return Ok(false) };
     let class = context.module.class(instance.class());
@@ -46,11 +52,12 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     }
     let report = context.extra::<FrozenAttributes>();
     let mut changed = false;
+    let written = context.flag("written")?;
     freeze(
         graph,
         context,
         instance,
-        &Changed::default(),
+        &Changed { writes_matter: !written, ..Changed::default() },
         |_, read| {
             (matches!(read.value, Value::Object(_)) || is_frozen(&read.value)).then(|| read.value.clone())
         },
@@ -80,8 +87,18 @@ fn is_frozen(value: &Value) -> bool {
 
 /// Names of attributes that ops set, and of those whose values they write to: an attribute of such a name may differ from
 /// read to read, whatever object it is of.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Changed(HashSet<Symbol>);
+#[derive(Clone, Debug)]
+pub(super) struct Changed {
+    names: HashSet<Symbol>,
+    /// Whether attributes whose tensors the graph itself writes to are among them.
+    writes_matter: bool,
+}
+
+impl Default for Changed {
+    fn default() -> Changed {
+        Changed { names: HashSet::new(), writes_matter: true }
+    }
+}
 
 impl Changed {
     /// Adds what a graph sets or writes to.
@@ -92,7 +109,7 @@ impl Changed {
             let is_read = graph.kind(op) == "prim::GetAttr";
             let Some(value) = graph.result(op, 0).filter(|_| is_read) else { continue };
             if AliasDb::is_mutable_type(graph.ty(value)) && db.has_deep_writers(value) {
-                self.0.extend(name_of(graph, op));
+                self.names.extend(name_of(graph, op));
             }
         }
     }
@@ -100,7 +117,7 @@ impl Changed {
     /// Adds what a graph sets.
     pub(super) fn add_set(&mut self, graph: &Graph) {
         let setters = graph.all_ops().into_iter().filter(|op| graph.kind(*op) == "prim::SetAttr");
-        self.0.extend(setters.filter_map(|op| name_of(graph, op)));
+        self.names.extend(setters.filter_map(|op| name_of(graph, op)));
     }
 }
 
@@ -134,13 +151,14 @@ pub(super) fn freeze(
         let Some(read) = Read::of(graph, op, &known) else { continue };
         if let Value::Object(object) = &read.value {
             // An attribute that is set may hold another object when it is read.
-            if !set.0.contains(&read.name) && takes(graph, &read).is_some() {
+            if !set.names.contains(&read.name) && takes(graph, &read).is_some() {
                 known.insert(read.result, object.clone());
             }
             continue;
         }
-        let is_written = AliasDb::is_mutable_type(graph.ty(read.result)) && db.has_deep_writers(read.result);
-        if is_written || set.0.contains(&read.name) {
+        let is_written =
+            || AliasDb::is_mutable_type(graph.ty(read.result)) && db.has_deep_writers(read.result);
+        if set.writes_matter && is_written() || set.names.contains(&read.name) {
             continue;
         }
         let Some(value) = takes(graph, &read) else { continue };

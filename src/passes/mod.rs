@@ -30,6 +30,7 @@ mod fold_sizes;
 mod fold_writes;
 mod freeze;
 mod freeze_attributes;
+mod functionalize;
 mod fuse;
 mod fuse_attention;
 mod fuse_layers;
@@ -79,6 +80,7 @@ pub use bailout_graph::bailout_rest;
 pub use context::{Context, Extras};
 pub use fired_rules::FiredRules;
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
+pub(crate) use functionalize::copied_back;
 pub use fuse::{fuse, fuse_elementwise};
 pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
@@ -117,7 +119,8 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fold-sizes", "Folds sizes, ranks and dtypes that are known from types", fold_sizes::run),
     Pass::graph("fold-writes", "Computes tensors that are made of constants, with the writes to them, where they stay inside the graph", fold_writes::run),
     Pass::module("freeze", "Freezes a loaded model's attributes to constants, in forward and in preserved methods", freeze::run).options(freeze::OPTIONS),
-    Pass::graph("freeze-attributes", "Freezes attributes of a loaded model that are never set or written, as plans do", freeze_attributes::run),
+    Pass::graph("freeze-attributes", "Freezes attributes of a loaded model that are never set or written, as plans do", freeze_attributes::run).options(freeze_attributes::OPTIONS),
+    Pass::graph("functionalize", "Computes what inputs that are written to become, and copies it to them at the end", functionalize::run),
     Pass::graph("functional-to-inplace-activation", "Converts activations to their in-place forms where the input is dead afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Fuses elementwise ops and row reductions into fusion groups", fuse::run),
     Pass::directed("fuse-addmm", "Fuses mm and add into addmm", Directed::group("fuse-addmm").keeps_matched()),
@@ -187,8 +190,8 @@ pub static NAMED: &[(&str, &str)] = &[
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
     ("plan", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
-    ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes"),
-    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,loop-unrolling,constant-propagation-immutable-types,propagate-shapes,lower-simple-tuples,remove-mutation{exact history},cse,dce-graph"),
+    ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
+    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,loop-unrolling,constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},cse,dce-graph"),
     ("record-finish", "batch-mm,canonicalize-ops,dce-graph,fuse"),
     ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples"),
     ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph)"),

@@ -38,7 +38,7 @@ pub struct GradientOptions {
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     pub dialect: Vec<PathBuf>,
-    /// Passes to run first [default: none: what requires gradients runs op by op]
+    /// Passes to run first [default: none]
     #[arg(long, value_name = "PIPELINE", default_value = "", hide_default_value = true)]
     passes: String,
     #[command(flatten)]
@@ -50,6 +50,23 @@ impl GradientOptions {
     pub fn transformed(&self, program: &Program, file: &Path, io: &mut Io<'_>) -> Result<Program> {
         let pipeline = self.numerics.checked_pipeline(&self.passes, io)?;
         transformed(program, &pipeline, Settings::default(), &file.display().to_string(), io.err)
+    }
+
+    /// The same with plans, which compile forward and backward, behind the default passes; as [`GradientOptions::transformed`]
+    /// where passes are named or plans are not wanted.
+    pub fn planned(
+        &self,
+        program: &Program,
+        plans: PlanOptions,
+        file: &Path,
+        io: &mut Io<'_>,
+    ) -> Result<Program> {
+        if plans.no_plans || !self.passes.is_empty() {
+            return self.transformed(program, file, io);
+        }
+        let pipeline = self.numerics.checked_pipeline(DEFAULT, io)?;
+        let name = file.display().to_string();
+        Ok(transformed(program, &pipeline, Settings::default(), &name, io.err)?.planned())
     }
 }
 

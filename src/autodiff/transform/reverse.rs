@@ -6,7 +6,7 @@ use crate::analysis::facts;
 use crate::autodiff::cell::{Cells, Entry, Keep, Parameter, Recipe, annotation};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::list::UNPACK;
-use crate::dialects::{Effects, Family, Node, Op, Registry, Run, resolve};
+use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, resolve};
 use crate::eval;
 use crate::ir::{Attr, Graph, LocationId, Module, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::passes::{Context, Pipeline, attribute_constants};
@@ -185,6 +185,9 @@ impl Reverse<'_> {
 
     /// Notes which results of an op, some operand of which is followed, are followed too.
     fn follow(&mut self, op: OpId, row: &Op) -> Result<()> {
+        if row.def().facts.contains(&Fact::Detached) {
+            return Ok(());
+        }
         let results = self.graph.results(op);
         let holds_tensors = results.iter().any(|result| may_be_followed(self.graph.ty(*result)));
         match self.cells.recipe(row) {

@@ -23,16 +23,18 @@ pub static OPS: &[OpDef] = &[
         |a| one(Batch::new(a, 3, a.bool(5)?, 6)?.run()?.0),
     ).part(LayerPart::Norm).infer(joins::normed)
     .hidden_writes("training", "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
+    .functional("aten::_native_batch_norm_legit_functional")
     .doc("Subtracts the mean and divides by the deviation of each channel; in training the running ones follow."),
     opaque(
         "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
     ).infer(trial::kernel)
-    .hidden_writes("training", "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
+    .hidden_writes("training", "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    .functional("aten::_native_batch_norm_legit_functional"),
     opaque(
         "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
-    ),
+    ).functional("aten::_native_batch_norm_legit_functional"),
     opaque(
         "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| {
@@ -46,15 +48,17 @@ pub static OPS: &[OpDef] = &[
         "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, false, 5)?),
     ).infer(trial::kernel),
-    composite(
+    opaque(
         "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
-        "def _native_batch_norm_legit_functional(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], running_mean: Tensor, running_var: Tensor, training: bool, momentum: float, eps: float) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    mean = running_mean.clone()
-    var = running_var.clone()
-    out, save_mean, save_invstd = torch._native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps)
-    return out, save_mean, save_invstd, mean, var
-",
-    ),
+        |a| {
+            let mut batch = Batch::new(a, 3, a.bool(5)?, 6)?;
+            let (mean, var) = (a.tensor(3)?.copy()?, a.tensor(4)?.copy()?);
+            batch.running = [Some(mean.clone()), Some(var.clone())];
+            let mut results = native_batch(batch)?;
+            results.extend([mean.into(), var.into()]);
+            Ok(results)
+        },
+    ).infer(trial::kernel),
     opaque(
         "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| with_reserve(Batch::new(a, 3, true, 5)?),

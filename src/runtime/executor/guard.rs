@@ -74,9 +74,12 @@ impl Guards {
         self.tensors.iter().all(Frozen::holds) && self.objects.iter().all(Holder::holds)
     }
 
-    /// Lets the elements of tensors that require grad change.
-    pub(super) fn let_parameters_change(&mut self) {
-        for frozen in self.tensors.iter_mut().filter(|frozen| frozen.requires_grad) {
+    /// Lets the elements of some tensors change: a plan takes them as operands.
+    pub(super) fn let_change(&mut self, operands: &[Tensor]) {
+        for frozen in &mut self.tensors {
+            if !operands.iter().any(|operand| operand.same(&frozen.tensor)) {
+                continue;
+            }
             frozen.version = None;
         }
     }

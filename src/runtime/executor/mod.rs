@@ -116,6 +116,10 @@ impl Executor {
             },
         };
         let found = self.ready(&slot, call, run)?;
+        if matches!(found, Ok(plan) if plan.recording.as_ref().is_some_and(|r| !r.takes(call.arguments))) {
+            self.counters.unplanned("an argument shares memory with a buffer that the call writes to");
+            return Ok(None);
+        }
         let outdated = matches!(found, Ok(plan) if !plan.guards.hold());
         if !outdated {
             return Ok(self.settled(found));

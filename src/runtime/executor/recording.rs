@@ -1,7 +1,10 @@
 //! Plans of calls that record gradients. The function's graph, with the parameters that require grad as further inputs, is
 //! split into a forward and a backward; both are fused and compiled, and the tape has one operation for the whole call.
 //!
-//! Where that cannot be, the call runs without a plan, with the reason: control flow that depends on data, writes, random
+//! Buffers that the call writes to, as batch norm does its running statistics, are inputs too: the forward reads them as they
+//! were when it began, gives what they become, and that is copied to them when it has ended.
+//!
+//! Where that cannot be, the call runs without a plan, with the reason: control flow that depends on data, other writes, random
 //! numbers, results that are views of what was given. It knows no op by name.
 
 use super::super::code::{self, Code};
@@ -10,19 +13,23 @@ use super::super::interpreter::execute;
 use super::super::program::Inner;
 use super::build::{Plan, Subject, compile_groups, optimized};
 use super::spec;
-use crate::analysis::AliasDb;
+use crate::analysis::{AliasDb, facts};
 use crate::autodiff;
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::{Autograd, Outputs, Region, Run};
-use crate::ir::{Attr, Graph, Module, TypeKind, ValueId};
+use crate::dialects::{Autograd, Outputs, Region, Registry, Run};
+use crate::ir::{Attr, Graph, Module, OpId, TypeKind, ValueDef, ValueId};
 use crate::passes::{self, Context, Pipeline};
 use crate::tensor::Tensor;
 use crate::value::Value;
+use hashbrown::HashSet;
 use std::sync::{Arc, LazyLock};
 
 static FREEZE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-freeze"));
 static PREPARE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record"));
 static FINISH: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-finish"));
+
+/// Elements of a buffer up to which it is copied at each call.
+const MOST_COPIED: usize = 1 << 16;
 
 /// How calls of a plan are recorded.
 pub struct Recording {
@@ -36,6 +43,10 @@ pub struct Recording {
     pub(super) backward_graph: Arc<Graph>,
     /// Parameters that are operands behind the arguments.
     parameters: Vec<Tensor>,
+    /// Buffers that the call writes to, whose elements are operands behind the parameters.
+    buffers: Vec<Tensor>,
+    /// Of what the forward gives behind its outputs, which buffer it is to be copied to.
+    written: Vec<usize>,
     /// Operands that want a gradient.
     wanted: Vec<bool>,
     reads: Vec<bool>,
@@ -63,12 +74,16 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
     if subject.arguments.iter().any(is_empty) {
         return Ok(Some(Err("a tensor without elements requires grad".to_string())));
     }
-    guards.let_parameters_change();
     forget_requires_grad(&mut graph);
-    let parameters = lift(&mut graph);
-    let operands = || subject.arguments.iter().cloned().chain(parameters.iter().cloned().map(Value::Tensor));
-    let operands: Vec<Value> = operands().collect();
-    match Recording::new(subject, graph, &operands, parameters) {
+    let written = written(&graph, subject.context.registry);
+    let parameters = lift(&mut graph, |tensor| tensor.requires_grad());
+    let buffers = lift(&mut graph, |tensor| written.iter().any(|other| other.same(tensor)));
+    guards.let_change(&parameters);
+    guards.let_change(&buffers);
+    if let Some(reason) = refused_buffers(&graph, &buffers, &parameters) {
+        return Ok(Some(Err(reason.to_string())));
+    }
+    match Recording::new(subject, graph, parameters, buffers) {
         Ok((recording, forward)) => {
             let context = code::Context { packs: Some(subject.packed), ..subject.context };
             let code = Arc::new(Code::compile(context, &forward, subject.function.name.as_str())?);
@@ -99,14 +114,77 @@ fn forget_requires_grad(graph: &mut Graph) {
     }
 }
 
-/// Makes inputs of constants that require grad; gives these.
-fn lift(graph: &mut Graph) -> Vec<Tensor> {
+/// The constants that ops write to.
+fn written(graph: &Graph, registry: &Registry) -> Vec<Tensor> {
+    let mut found = Vec::new();
+    for op in graph.all_ops() {
+        let facts = facts(registry, graph, op);
+        let Some(schema) =
+            facts.op.as_ref().filter(|_| facts.writes).and_then(|row| row.marked_schema().ok())
+        else {
+            continue;
+        };
+        for (argument, operand) in schema.arguments.iter().zip(graph.operands(op)) {
+            let is_written = argument.alias.as_ref().is_some_and(|marks| marks.is_write);
+            let constant = graph.def_op(*operand).filter(|_| is_written).and_then(|op| tensor_of(graph, op));
+            found.extend(constant.cloned());
+        }
+    }
+    found
+}
+
+/// Why buffers cannot be operands, if so.
+fn refused_buffers(graph: &Graph, buffers: &[Tensor], parameters: &[Tensor]) -> Option<&'static str> {
+    if buffers.iter().any(|buffer| buffer.numel() > MOST_COPIED) {
+        return Some("a call that records gradients writes to a large buffer");
+    }
+    let constants = graph.all_ops().into_iter().filter_map(|op| tensor_of(graph, op));
+    for (n, buffer) in buffers.iter().enumerate() {
+        let storage = buffer.storage();
+        let mut others = parameters.iter().chain(&buffers[..n]).chain(constants.clone());
+        if others.any(|other| other.storage().same(&storage)) {
+            return Some("a call that records gradients writes to memory that several tensors share");
+        }
+    }
+    None
+}
+
+/// The tensor that an op is the constant of.
+fn tensor_of(graph: &Graph, op: OpId) -> Option<&Tensor> {
+    match graph.attr(op, "value") {
+        Some(Attr::Tensor(tensor)) if graph.kind(op) == "prim::Constant" => Some(tensor),
+        _ => None,
+    }
+}
+
+/// Takes the copies to inputs at the end of a graph away: which inputs; what they become the graph gives behind its outputs from
+/// now on. A copy of what another one writes stays.
+fn take_copies(graph: &mut Graph) -> Vec<usize> {
+    let ops: Vec<OpId> = graph.block_ops(graph.root()).collect();
+    let mut copies = Vec::new();
+    for op in ops.into_iter().rev().filter(|op| graph.kind(*op) != "prim::Constant") {
+        let input = graph.operand(op, 0).and_then(|to| graph.inputs().iter().position(|input| *input == to));
+        let is_unused = graph.results(op).iter().all(|result| !graph.has_uses(*result));
+        let (Some(input), Some(from), true) = (input, passes::copied_back(graph, op), is_unused) else {
+            break;
+        };
+        copies.push((input, from, op));
+    }
+    copies.reverse();
+    let inputs = graph.inputs().to_vec();
+    copies.retain(|(_, from, _)| !inputs.contains(from));
+    let results: Vec<ValueId> = graph.outputs().iter().copied().chain(copies.iter().map(|c| c.1)).collect();
+    let root = graph.root();
+    graph.set_block_results(root, &results);
+    copies.iter().for_each(|(_, _, op)| graph.erase(*op));
+    copies.into_iter().map(|(input, ..)| input).collect()
+}
+
+/// Makes inputs of constant tensors that are wanted; gives these.
+fn lift(graph: &mut Graph, is_wanted: impl Fn(&Tensor) -> bool) -> Vec<Tensor> {
     let mut lifted: Vec<(Tensor, ValueId)> = Vec::new();
     for op in graph.all_ops() {
-        let Some(Attr::Tensor(tensor)) = graph.attr(op, "value").cloned() else { continue };
-        if graph.kind(op) != "prim::Constant" || !tensor.requires_grad() {
-            continue;
-        }
+        let Some(tensor) = tensor_of(graph, op).filter(|tensor| is_wanted(tensor)).cloned() else { continue };
         let known = lifted.iter().find(|(other, _)| other.same(&tensor)).map(|(_, input)| *input);
         let input = known.unwrap_or_else(|| {
             let declared = crate::ir::Type::tensor();
@@ -121,12 +199,12 @@ fn lift(graph: &mut Graph) -> Vec<Tensor> {
 }
 
 impl Recording {
-    /// Of a graph with its parameters as inputs; also gives the forward graph.
+    /// Of a graph with its parameters and buffers as inputs; also gives the forward graph.
     fn new(
         subject: &Subject<'_>,
         mut graph: Graph,
-        operands: &[Value],
         parameters: Vec<Tensor>,
+        buffers: Vec<Tensor>,
     ) -> Result<(Recording, Arc<Graph>)> {
         let registry = subject.context.registry;
         let shared = Arc::new(registry.clone());
@@ -135,9 +213,27 @@ impl Recording {
         let is_tuple = spread_tuple(&mut graph);
         PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
         check_outputs(&graph, &context)?;
-        let wanted: Vec<bool> =
-            operands.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad())).collect();
+        let first = graph.inputs().len() - buffers.len();
+        let written = take_copies(&mut graph).into_iter().map(|input| {
+            let refused = || Diagnostic::unsupported("a call that records gradients writes to an argument");
+            input.checked_sub(first).ok_or_else(refused)
+        });
+        let written: Vec<usize> = written.collect::<Result<_>>()?;
+        let becomes = graph.outputs()[graph.outputs().len() - written.len()..].to_vec();
+        for (buffer, value) in written.iter().zip(becomes) {
+            check_history(&graph, &context, graph.inputs()[first + buffer], value)?;
+        }
+        let given = subject.arguments.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
+        let others = parameters.iter().chain(&buffers).map(Tensor::requires_grad);
+        let wanted: Vec<bool> = given.chain(others).collect();
         let split = autodiff::split(&graph, &wanted, &shared)?;
+        let outputs = split.follows.len() - written.len();
+        if split.follows[outputs..].contains(&true) {
+            return Err(Diagnostic::unsupported("a call that records gradients makes a buffer require grad"));
+        }
+        // Without what buffers become: a call that is repeated for other gradients writes nothing.
+        let (root, plain) = (graph.root(), graph.outputs()[..outputs].to_vec());
+        graph.set_block_results(root, &plain);
         let (mut forward, mut backward) = (split.forward, split.backward);
         let finish = FINISH.as_ref().map_err(Clone::clone)?;
         finish.run_graph(&mut forward, &context)?;
@@ -151,10 +247,12 @@ impl Recording {
             backward: Arc::new(Code::compile(subject.context, &backward, "backward")?),
             backward_graph: backward,
             parameters,
+            buffers,
+            written,
             wanted,
             reads: split.reads.into_iter().chain(std::iter::repeat_n(true, split.kept)).collect(),
-            outputs: split.follows.len(),
-            follows: split.follows,
+            outputs,
+            follows: split.follows[..outputs].to_vec(),
             keeps: split.keeps,
             is_tuple,
             kept_bytes: split.kept_bytes,
@@ -162,6 +260,25 @@ impl Recording {
             _graph: graph,
         };
         Ok((recording, Arc::new(forward)))
+    }
+
+    /// Whether a call of these arguments writes to none of them: buffers are read and written apart from each other.
+    pub(super) fn takes(&self, arguments: &[Value]) -> bool {
+        let mut left: Vec<&Value> =
+            if self.buffers.is_empty() { Vec::new() } else { arguments.iter().collect() };
+        while let Some(value) = left.pop() {
+            match value {
+                Value::Tensor(tensor) => {
+                    let storage = tensor.storage();
+                    if self.buffers.iter().any(|buffer| buffer.storage().same(&storage)) {
+                        return false;
+                    }
+                }
+                Value::Tuple(tuple) => left.extend(tuple.items().iter()),
+                _ => {}
+            }
+        }
+        true
     }
 
     /// Runs a call and records it as one operation.
@@ -176,6 +293,10 @@ impl Recording {
             return Err(Diagnostic::internal("something requires grad and nothing records operations"));
         };
         operands.extend(self.parameters.iter().cloned().map(Value::Tensor));
+        for buffer in &self.buffers {
+            // The backward may read them as they were.
+            operands.push(Value::Tensor(buffer.copy()?));
+        }
         let former = run.set_grad_enabled(false);
         let results = execute(program, run, code, operands.clone());
         run.set_grad_enabled(former);
@@ -192,7 +313,11 @@ impl Recording {
     ) -> Result<Value> {
         let count = operands.len();
         let mut values = operands;
-        for kept in results.drain(self.outputs.min(results.len())..) {
+        let mut behind = results.drain(self.outputs.min(results.len())..);
+        for (buffer, becomes) in self.written.iter().zip(&mut behind) {
+            self.buffers[*buffer].copy_from(becomes.to_tensor()?)?;
+        }
+        for kept in behind {
             values.push(match kept {
                 // Without its history, which would keep what keeps it.
                 Value::Tensor(tensor) => Value::Tensor(tensor.detach()),
@@ -245,6 +370,49 @@ fn check_outputs(graph: &Graph, context: &Context<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fails where an op that gradients may follow looks at a buffer before it is written to for the last time: the tape knows whether
+/// its derivative reads that, which is an error. The ops that write look at it too, of course.
+fn check_history(graph: &Graph, context: &Context<'_>, buffer: ValueId, becomes: ValueId) -> Result<()> {
+    let (mut writers, mut versions) = (Vec::new(), Vec::new());
+    let mut at = becomes;
+    while at != buffer {
+        let former = former(graph, context, at);
+        let (Some(op), Some(former)) = (graph.def_op(at), former) else {
+            return Err(Diagnostic::unsupported(
+                "a call that records gradients puts something else in a buffer's place",
+            ));
+        };
+        writers.push(op);
+        versions.push(former);
+        at = former;
+    }
+    let inputs = graph.inputs().iter().copied().filter(|input| *input != buffer);
+    let mut followed: HashSet<ValueId> = inputs.collect();
+    for op in graph.block_ops(graph.root()).filter(|op| !writers.contains(op)) {
+        let operands = graph.operands(op);
+        if operands.iter().any(|operand| followed.contains(operand)) {
+            followed.extend(graph.results(op));
+            if operands.iter().any(|operand| versions.contains(operand)) {
+                return Err(Diagnostic::unsupported(
+                    "a call that records gradients writes to a buffer that its backward may read",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a value was before the op that gives it in its place: the first operand, or the argument `a` of a result `a_out`.
+fn former(graph: &Graph, context: &Context<'_>, value: ValueId) -> Option<ValueId> {
+    let ValueDef::Result(op, n) = graph.def(value) else { return None };
+    let facts = facts(context.registry, graph, op);
+    let schema = facts.op.as_ref()?.schema().ok()?;
+    match schema.returns.get(n)?.name.as_str().strip_suffix("_out") {
+        Some(argument) => graph.operand(op, schema.argument_index(argument)?),
+        None => graph.operand(op, 0),
+    }
 }
 
 /// One recorded call.

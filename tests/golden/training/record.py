@@ -1,7 +1,8 @@
 """Records training runs of PyTorch: python tests/golden/training/record.py
 
 A small model with batch norm (behind no bias: its gradient would be rounding noise) and dropout (model.pt), its data (data.npz), and what PyTorch makes of them: losses of plain runs with
-each optimizer and schedule (runs.json), a checkpoint in the middle of a run (half.ck), the losses of its second half.
+each optimizer and schedule (runs.json), a checkpoint in the middle of a run (half.ck), the losses of its second half. A model whose buffers are written
+in several ways (buffers.pt) and what three steps make of it (buffers.json).
 """
 import base64, json, os, sys
 import numpy as np
@@ -19,6 +20,39 @@ class Net(torch.nn.Module):
 
     def forward(self, x):
         return self.head(self.body(x))
+
+
+class Written(torch.nn.Module):
+    """Writes to buffers: batch norm that is called twice, one with a cumulative average, a counter, an average that nothing reads, and one
+    that the call reads before and after it writes to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(5, 8, bias=False)
+        self.twice = torch.nn.BatchNorm1d(8)
+        self.cumulative = torch.nn.BatchNorm1d(8, momentum=None, affine=False)
+        self.head = torch.nn.Linear(8, 3)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("average", torch.zeros(8))
+        self.register_buffer("scale", torch.ones(8))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        h = torch.relu(self.twice(self.first(x)))
+        h = self.twice(h) * self.scale.clone()
+        self.average.mul_(0.9).add_(h.detach().mean(0), alpha=0.1)
+        self.scale.mul_(1.5)
+        return self.head(self.cumulative(h * self.scale))
+
+
+def written():
+    torch.manual_seed(0)
+    torch.jit.script(Written()).save(f"{HERE}/buffers.pt")
+    model, losses = torch.jit.load(f"{HERE}/buffers.pt").train(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    train(model, optimizer, 3, loader(dict(np.load(f"{HERE}/data.npz")), False), losses)
+    with open(f"{HERE}/buffers.json", "w") as out:
+        json.dump({"losses": losses, "after": {k: bits(t) for k, t in model.state_dict().items() if t.is_floating_point()}}, out, indent=0)
 
 
 def batches(loader):
@@ -54,6 +88,7 @@ def bits(tensor):
 
 
 def main():
+    written()
     torch.manual_seed(0)
     torch.jit.script(Net().eval()).save(f"{HERE}/model.pt")
     rng = np.random.default_rng(0)

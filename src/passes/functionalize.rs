@@ -1,0 +1,208 @@
+//! Functionalization: a graph that writes to its inputs computes what they become, and copies that to them at its end.
+//!
+//! Inputs that only ops with a functional form write to (`OpDef::functional`: batch norm and its running statistics) take
+//! the results of these; others write to a clone, so that `remove-mutation` may take the write away. An input that something
+//! else may look at through a view, a container or a block stays as it is.
+//!
+//! Inputs are taken to share no memory with each other; who runs the graph must see to that. Where the graph raises, nothing
+//! has been written. Source: what PyTorch calls functionalization with copied-back inputs.
+
+use super::{Context, constants, remove_mutation};
+use crate::analysis::facts;
+use crate::diag::Result;
+use crate::dialects::Fact;
+use crate::ir::{Argument, Graph, OpId, Schema, Symbol, Type, ValueId};
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut written: Vec<Written> = Vec::new();
+    for input in graph.inputs().to_vec() {
+        if is_understood(graph, context, input) == Some(true) {
+            written.push(Written { input, now: input });
+        }
+    }
+    if written.is_empty() || !context.step(|| format!("copies to {} inputs at the end", written.len())) {
+        return Ok(false);
+    }
+    for op in graph.block_ops(graph.root()).collect::<Vec<_>>() {
+        if make_functional(graph, context, op, &mut written).is_none() {
+            write_to_clone(graph, context, op, &mut written);
+        }
+    }
+    let end = graph.terminator(graph.root());
+    for state in &written {
+        if state.now != state.input {
+            copy_back(graph, state, end);
+        }
+    }
+    Ok(true)
+}
+
+/// What an op copies to its first operand, if it is such a copy.
+pub(crate) fn copied_back(graph: &Graph, op: OpId) -> Option<ValueId> {
+    graph.operand(op, 1).filter(|_| graph.kind(op) == "aten::copy_")
+}
+
+/// An input that is written to.
+struct Written {
+    input: ValueId,
+    /// What it is so far.
+    now: ValueId,
+}
+
+/// Whether ops write to an input, all of whose uses are of the kind that is understood; None where others are among them.
+fn is_understood(graph: &Graph, context: &Context<'_>, input: ValueId) -> Option<bool> {
+    let mut is_written = false;
+    // The input, and what ops that write to it give, which is the same object.
+    let mut names = vec![input];
+    while let Some(name) = names.pop() {
+        if !graph.ty(name).is_tensor() {
+            return None;
+        }
+        for user in graph.uses(name) {
+            let facts = facts(context.registry, graph, user.op);
+            let row = facts.op?;
+            let schema = row.marked_schema().ok()?;
+            let marks = &schema.arguments.get(user.index)?.alias;
+            let at_root = graph.parent(user.op) == Some(graph.root());
+            if !at_root || !graph.nested_blocks(user.op).is_empty() || schema.is_vararg {
+                return None;
+            }
+            match marks {
+                Some(marks) if !marks.is_write => return None,
+                Some(_) if facts.writes && row.def().functional.is_some() => is_written = true,
+                Some(_) if facts.writes => {
+                    let [same] = *graph.results(user.op) else { return None };
+                    let in_place = graph.kind(user.op).base().ends_with('_') && user.index == 0;
+                    if !in_place || row.def().facts.contains(&Fact::Reshapes) {
+                        return None;
+                    }
+                    is_written = true;
+                    names.push(same);
+                }
+                _ => {}
+            }
+        }
+    }
+    Some(is_written)
+}
+
+/// Lets an op that writes to an input write to a clone made for it, which is the input from then on.
+fn write_to_clone(graph: &mut Graph, context: &Context<'_>, op: OpId, written: &mut [Written]) -> Option<()> {
+    let target = graph.operand(op, 0)?;
+    let state = written.iter_mut().find(|state| state.now == target)?;
+    let facts = facts(context.registry, graph, op);
+    let same = graph.result(op, 0).filter(|_| facts.writes)?;
+    let none = constants::insert_none(graph, op, Type::none());
+    let ty = graph.ty(state.input).clone();
+    let clone = graph.create(Symbol::new("aten::clone"), &[target, graph.result(none, 0)?], &[ty]);
+    graph.insert_before(clone, op);
+    let new = graph.result(clone, 0)?;
+    graph.set_operand(op, 0, new);
+    remove_mutation::replace_uses_behind(graph, target, new, op);
+    graph.replace_all_uses(same, new);
+    state.now = new;
+    Some(())
+}
+
+fn copy_back(graph: &mut Graph, state: &Written, end: OpId) {
+    let ty = graph.ty(state.input).clone();
+    let Some(no) = constants::insert_before(graph, end, &false.into()) else { return };
+    let copy = graph.create(Symbol::new("aten::copy_"), &[state.input, state.now, no], &[ty]);
+    graph.insert_before(copy, end);
+}
+
+/// Puts the functional form in the place of an op that writes to inputs, where all that it writes to are such.
+fn make_functional(
+    graph: &mut Graph,
+    context: &Context<'_>,
+    op: OpId,
+    written: &mut [Written],
+) -> Option<()> {
+    let facts = facts(context.registry, graph, op);
+    let row = facts.op.filter(|_| facts.writes)?;
+    let name = Symbol::new(row.def().functional?);
+    let [target] = context.registry.overloads(name) else { return None };
+    let (schema, target) = (row.marked_schema().ok()?, target.schema().ok()?);
+    let states = written_by(graph, op, schema, written)?;
+    let operands = operands_of(graph, op, schema, target)?;
+    let results = graph.results(op);
+    let type_of = |(n, result): (usize, &Argument)| match results.get(n) {
+        Some(own) => graph.ty(*own).clone(),
+        None => {
+            let state = states.iter().find(|(argument, _)| is_new(result, *argument));
+            state.map_or_else(Type::tensor, |(_, at)| graph.ty(written[*at].input).clone())
+        }
+    };
+    let types: Vec<Type> = target.returns.iter().enumerate().map(type_of).collect();
+    let functional = graph.create(name, &operands, &types);
+    graph.set_location_id(functional, graph.location_id(op));
+    graph.insert_before(functional, op);
+    for (argument, at) in states {
+        let n = target.returns.iter().position(|result| is_new(result, argument))?;
+        let new = graph.result(functional, n)?;
+        remove_mutation::replace_uses_behind(graph, written[at].now, new, op);
+        written[at].now = new;
+    }
+    let given = graph.results(functional)[..graph.result_count(op)].to_vec();
+    graph.replace_op(op, &given);
+    Some(())
+}
+
+/// Whether a result of a functional op is what an argument becomes.
+fn is_new(result: &Argument, argument: Symbol) -> bool {
+    result.name.as_str().strip_suffix("_out") == Some(argument.as_str())
+}
+
+/// The arguments that an op writes to, and which of the inputs they are; None where it writes to something else.
+fn written_by(graph: &Graph, op: OpId, schema: &Schema, written: &[Written]) -> Option<Vec<(Symbol, usize)>> {
+    let mut found = Vec::new();
+    for (argument, operand) in schema.arguments.iter().zip(graph.operands(op)) {
+        if argument.alias.as_ref().is_some_and(|marks| marks.is_write) {
+            let at = written.iter().position(|state| state.now == *operand)?;
+            found.push((argument.name, at));
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// The operands of an op in the order in which another takes arguments of the same names.
+fn operands_of(graph: &Graph, op: OpId, schema: &Schema, target: &Schema) -> Option<Vec<ValueId>> {
+    let operand = |argument: &Argument| graph.operand(op, schema.argument_index(argument.name.as_str())?);
+    target.arguments.iter().map(operand).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::{Op, Registry};
+
+    /// What rows name as their functional form computes what they do: arguments of the same names and types but for marks, the
+    /// same results first, and a result for each argument that is written.
+    #[test]
+    fn functional_forms_are_of_the_same_shape() {
+        let registry = Registry::builtin();
+        let rows: Vec<&Op> = registry.iter().filter(|row| row.def().functional.is_some()).collect();
+        assert!(rows.len() >= 3);
+        for row in rows {
+            let name = Symbol::new(row.def().functional.unwrap_or_default());
+            let [target] = registry.overloads(name) else { panic!("{name} has several overloads or none") };
+            let (schema, target) = (row.marked_schema().expect("reads"), target.schema().expect("reads"));
+            assert!(!target.is_mutable(), "{name} writes");
+            for argument in &target.arguments {
+                let index = schema.argument_index(argument.name.as_str());
+                let own = index.and_then(|n| schema.arguments.get(n)).expect("has an argument of that name");
+                assert!(own.ty.without_none() == argument.ty.without_none(), "{name}: {}", argument.name);
+            }
+            for (own, given) in schema.returns.iter().zip(&target.returns) {
+                assert!(own.ty == given.ty, "{name}");
+            }
+            for argument in schema.arguments.iter().filter(|a| a.alias.as_ref().is_some_and(|m| m.is_write)) {
+                assert!(
+                    target.returns.iter().any(|result| is_new(result, argument.name)),
+                    "{name}: {}",
+                    argument.name
+                );
+            }
+        }
+    }
+}
