@@ -1,5 +1,10 @@
 //! Writes a TorchScript program that a string of bytes chooses: each byte is one choice, and where they end the first one of
 //! each is taken, so that short inputs give short programs. All programs have the same function `f`, of two matrices and a number.
+//! If the first byte is 255 the program may also return early, raise, use dictionaries and loop over numbers (`rich.rs`); other
+//! bytes choose what they always chose.
+
+#[path = "rich.rs"]
+mod rich;
 
 use std::fmt::Write as _;
 
@@ -7,6 +12,9 @@ use std::fmt::Write as _;
 const MOST_STATEMENTS: usize = 60;
 /// Blocks in each other, at most.
 const MOST_DEPTH: usize = 4;
+
+/// The first byte of rich programs.
+pub const RICH: u8 = 255;
 
 /// Types of variables.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,6 +26,9 @@ enum Kind {
     Ints,
     Tensor,
     Tensors,
+    /// In rich programs only, as `Dict`.
+    Floats,
+    Dict,
 }
 
 const KINDS: [Kind; 7] =
@@ -25,8 +36,12 @@ const KINDS: [Kind; 7] =
 
 /// The program that some bytes choose.
 pub fn write(bytes: &[u8]) -> String {
-    let mut writer =
-        Writer { bytes: bytes.iter(), out: String::new(), names: Vec::new(), next: 0, left: MOST_STATEMENTS };
+    let (rich, bytes) = match bytes.split_first() {
+        Some((&RICH, rest)) => (true, rest),
+        _ => (false, bytes),
+    };
+    let (bytes, out) = (bytes.iter(), String::new());
+    let mut writer = Writer { bytes, out, names: Vec::new(), next: 0, left: MOST_STATEMENTS, rich };
     writer.helpers();
     writer.function();
     writer.out
@@ -40,6 +55,7 @@ struct Writer<'a> {
     next: usize,
     /// Statements that may still be written.
     left: usize,
+    rich: bool,
 }
 
 impl Writer<'_> {
@@ -74,7 +90,9 @@ impl Writer<'_> {
     }
 
     fn function(&mut self) {
-        self.line(0, "def f(x: Tensor, y: Tensor, n: int) -> Tuple[Tensor, Tensor, int, List[int], List[Tensor], str]:");
+        let more = if self.rich { rich::RESULT_TYPES } else { "" };
+        let results = format!("Tuple[Tensor, Tensor, int, List[int], List[Tensor], str{more}]");
+        self.line(0, &format!("def f(x: Tensor, y: Tensor, n: int) -> {results}:"));
         for (kind, name, first) in [
             (Kind::Int, "m", "n + 1"),
             (Kind::Ints, "l", "[n, 2, 3]"),
@@ -90,10 +108,17 @@ impl Writer<'_> {
         for (kind, name) in [(Kind::Tensor, "x"), (Kind::Tensor, "y"), (Kind::Int, "n")] {
             self.names.push((kind, name.to_string()));
         }
+        if self.rich {
+            self.rich_names();
+        }
         while self.bytes.len() > 0 && self.left > 0 {
             self.statement(1, false);
         }
-        self.line(1, "return (z, x, m, l, ts, s)");
+        self.line(1, &format!("return {}", self.results()));
+    }
+
+    fn results(&self) -> String {
+        format!("(z, x, m, l, ts, s{})", if self.rich { rich::RESULTS } else { "" })
     }
 
     fn block(&mut self, depth: usize, in_loop: bool) {
@@ -111,6 +136,9 @@ impl Writer<'_> {
             return;
         }
         self.left -= 1;
+        if self.rich && self.below(2) == 0 {
+            return self.rich_statement(depth, in_loop);
+        }
         let choice = self.below(if depth < MOST_DEPTH { 12 } else { 8 });
         match choice {
             0 => {
@@ -226,8 +254,12 @@ impl Writer<'_> {
                 (self.expr(kind, depth - 1), self.expr(Kind::Bool, depth - 1), self.expr(kind, depth - 1));
             return format!("({a} if {c} else {b})");
         }
+        if self.rich && self.below(3) == 0 {
+            return self.rich_expr(kind, depth);
+        }
         let mut one = |kind| self.expr(kind, depth - 1);
         match kind {
+            Kind::Floats | Kind::Dict => self.rich_expr(kind, depth),
             Kind::Int => {
                 let (a, b, l, s) = (one(Kind::Int), one(Kind::Int), one(Kind::Ints), one(Kind::Str));
                 match self.below(13) {
@@ -280,7 +312,7 @@ impl Writer<'_> {
                     1 => format!("str({n})"),
                     2 => format!("{a}.upper()"),
                     3 => format!("{a}[0:2]"),
-                    4 => format!("f'{{{n}}}'"),
+                    4 => format!("'{{}}'.format({n})"),
                     _ => "'Ab'".to_string(),
                 }
             }

@@ -1,12 +1,14 @@
 //! What each fuzzer does with one input. The same functions replay the corpora in the test suite. No input may
 //! panic, hang or take more memory than its size justifies; what is read must survive printing and reading.
 
+#[path = "engines.rs"]
+pub mod engines;
 #[path = "programs.rs"]
-mod programs;
+pub mod programs;
 
 use flambeau::backends::cache::entry;
 use flambeau::diag::{Diagnostic, ErrorKind, Result, Source};
-use flambeau::dialects::{Laws, Registry, Run, Strictness};
+use flambeau::dialects::{Laws, Registry, Strictness};
 use flambeau::frontend::archive::{Archive, DebugRanges, Limits, pickle, write};
 use flambeau::frontend::script;
 use flambeau::ir::{
@@ -14,15 +16,9 @@ use flambeau::ir::{
 };
 use flambeau::passes;
 use flambeau::passes::manager::{Runner, Settings};
-use flambeau::resources;
 use flambeau::rewrite;
-use flambeau::runtime::Program;
-use flambeau::tensor::Tensor;
 use flambeau::toolkit::Toolkit;
-use flambeau::tools::load::load_source_with;
-use flambeau::tools::prepare::transformed;
-use flambeau::value::Value;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(Registry::builtin);
 
@@ -63,84 +59,15 @@ fn source(data: &[u8]) {
     assert!(violations.is_empty(), "the compiler made an invalid graph: {violations:?}");
 }
 
-/// A program that the bytes choose: what it gives, prints and leaves in its arguments must be the same under the default
-/// pipeline. What a program raises may differ, as an op that nobody needs does not run.
+/// A program that the bytes choose: all engines must tell the same of it (`engines.rs`).
 fn program(data: &[u8]) {
-    let text = programs::write(data);
-    let plain = match load_source_with("<fuzz>", &text, &REGISTRY) {
-        Ok(program) => program,
-        Err(error) => {
-            assert!(!is_fault(&error), "{error:?}\n{text}");
-            return;
-        }
-    };
-    let Some(expected) = observe(&plain, &text) else { return };
-    let pipeline = Toolkit::default().parse_pipeline("default").expect("a pipeline");
-    let settings = Settings { threads: 1, verify: Some(Strictness::Dialects), ..Settings::default() };
-    let optimized = transformed(&plain, &pipeline, settings, "<fuzz>", &mut std::io::sink())
-        .unwrap_or_else(|error| panic!("{error:?}\n{text}"));
-    let found = observe(&optimized, &text);
-    assert_eq!(found.as_deref(), Some(expected.as_str()), "{text}");
+    if let Err(fault) = engines::compare(&programs::write(data)) {
+        panic!("{fault}");
+    }
 }
 
 fn is_fault(error: &Diagnostic) -> bool {
     matches!(error.kind(), ErrorKind::Panic | ErrorKind::Internal | ErrorKind::Verify)
-}
-
-/// What can be told of a call: results, arguments afterwards and what was printed; None where it raises.
-fn observe(program: &Program, text: &str) -> Option<String> {
-    let printed = Printed::default();
-    let limits = resources::Limits { steps: Some(100_000), bytes: Some(64 << 20), ..Default::default() };
-    let run = Run::with_limits(Box::new(printed.clone()), limits);
-    let matrix = |from: f32| Tensor::from_vec(&[from, -1.5, 0.0, 2.25, f32::INFINITY, from - 3.0], &[2, 3]);
-    let arguments = [1.0, -0.5].map(|from| Value::Tensor(matrix(from).expect("a small tensor")));
-    let mut all = arguments.to_vec();
-    all.push(Value::Int(3));
-    match program.run("f", all, &run) {
-        Ok(value) => {
-            let mut out = String::new();
-            bits(&value, &mut out);
-            arguments.iter().for_each(|argument| bits(argument, &mut out));
-            out += &String::from_utf8_lossy(&printed.0.lock().expect("no panic while it is held"));
-            Some(out)
-        }
-        Err(error) => {
-            assert!(!is_fault(&error), "{error:?}\n{text}");
-            None
-        }
-    }
-}
-
-/// A value with the bits of its numbers; any NaN is any other.
-fn bits(value: &Value, out: &mut String) {
-    match value {
-        Value::Tensor(tensor) => {
-            *out += &format!("{:?}{:?}", tensor.dtype(), tensor.sizes());
-            for scalar in tensor.to_scalars().expect("a small tensor") {
-                let x = scalar.to_f64();
-                *out += &if x.is_nan() { " nan".to_string() } else { format!(" {:x}", x.to_bits()) };
-            }
-            out.push('\n');
-        }
-        Value::List(list) => list.to_vec().iter().for_each(|item| bits(item, out)),
-        Value::Tuple(tuple) => tuple.items().iter().for_each(|item| bits(item, out)),
-        other => *out += &format!("{}\n", other.to_text()),
-    }
-}
-
-/// What a program prints.
-#[derive(Clone, Default)]
-struct Printed(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Printed {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic while it is held").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Operator schemas.

@@ -2,7 +2,7 @@
 //! printing and reading.
 
 #[path = "../fuzz/targets.rs"]
-mod targets;
+pub mod targets;
 
 use libtest_mimic::{Failed, Trial};
 use std::time::{Duration, Instant};

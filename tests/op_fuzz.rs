@@ -1,28 +1,36 @@
-//! Random calls of every overload with extreme arguments: none may crash, panic, end in an internal error or run long.
+//! Random calls of every overload with extreme arguments: none may crash, panic, end in an internal error or run long, and
+//! all engines must give the same (`engines.rs`).
 //!
 //! Calls run in a process of their own, whose memory is limited where the system can, one process for each part of the
 //! overloads. A call is found again by its number. By hand, many more:
 //!
 //!     FLAMBEAU_FUZZ_CALLS=200 FLAMBEAU_FUZZ_SEED=7 cargo test --test root op_fuzz
+//!     FLAMBEAU_FUZZ_COMPARED=1 ...      compares the engines by every call, not by some
 //!     FLAMBEAU_FUZZ_OP=aten::topk ...   only overloads whose schema begins so
 
+mod engines;
+mod values;
+
+use engines::Tally;
 use flambeau::diag::{ErrorKind, panics};
 use flambeau::dialects::{Family, Node, Op, Registry, Run};
 use flambeau::eval;
-use flambeau::ir::{Attr, Symbol, Type, TypeKind};
-use flambeau::resources::{Budget, Limits};
+use flambeau::ir::Attr;
+use flambeau::resources::Budget;
 use flambeau::runtime::ScriptComposites;
-use flambeau::tensor::{DType, Scalar, Tensor};
-use flambeau::value::{Dict, Value};
+use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use values::Random;
 
 /// Names the part of the overloads that a process calls.
 const CHILD: &str = "FLAMBEAU_FUZZ_PART";
 /// Processes.
 const PARTS: usize = 4;
+/// Of so many calls one is made by every engine; by hand, `FLAMBEAU_FUZZ_COMPARED=1` compares all.
+const COMPARED: u64 = 8;
 /// Bytes that tensors of a call may take.
 const BYTES: u64 = 256 << 20;
 /// Kilobytes of addresses of a process.
@@ -51,21 +59,43 @@ fn parent(part: usize) -> Result<(), Failed> {
         let err = String::from_utf8_lossy(&output.stderr);
         return Err(format!("the process ended with {} in {last}\n{err}", output.status).into());
     }
-    if !told.lines().any(|line| line.starts_with("done: ")) {
+    let Some(done) = told.lines().find_map(|line| line.strip_prefix("done: ")) else {
         return Err("the process did not come to its end".into());
+    };
+    if !faults.is_empty() {
+        return Err(faults.join("\n").into());
     }
-    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
+    // A choice of ops may have none that is compared.
+    let some = ["FLAMBEAU_FUZZ_OP", "FLAMBEAU_FUZZ_FROM", "FLAMBEAU_FUZZ_CALLS"];
+    let chosen = some.iter().any(|name| std::env::var_os(name).is_some());
+    if chosen { Ok(()) } else { enough(done) }
+}
+
+/// Whether enough was compared, gave answers and ran in kernels: of calls with extreme arguments most raise, but a harness that
+/// is broken compares nothing.
+fn enough(done: &str) -> Result<(), Failed> {
+    let counts: Vec<u64> = done.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let &[made, compared, answered, fused] = counts.as_slice() else {
+        return Err(format!("not a count: {done}").into());
+    };
+    let kernels = !cfg!(feature = "llvm") || fused >= 2;
+    if compared * COMPARED * 2 < made || answered * 5 < compared || !kernels {
+        return Err(format!("too little was compared: {done}").into());
+    }
+    Ok(())
 }
 
 /// In the process that calls: calls, and says what went wrong.
 pub fn as_child() -> Option<i32> {
     let part: usize = std::env::var(CHILD).ok()?.parse().ok()?;
     let (calls, seed) = (number("FLAMBEAU_FUZZ_CALLS", 3), number("FLAMBEAU_FUZZ_SEED", 1));
+    let every = number("FLAMBEAU_FUZZ_COMPARED", COMPARED).max(1);
     let skip = number("FLAMBEAU_FUZZ_FROM", 0);
     let wanted = std::env::var("FLAMBEAU_FUZZ_OP").unwrap_or_default();
     let registry = Registry::builtin();
     let mut out = std::io::stdout().lock();
     let mut made = 0u64;
+    let (mut tally, limits) = (Tally::default(), engines::limits(BYTES));
     // Panics are faults that are reported once, not printed as they happen.
     std::panic::set_hook(Box::new(|_| {}));
     for (n, op) in registry.iter().enumerate() {
@@ -79,13 +109,26 @@ pub fn as_child() -> Option<i32> {
             }
             let _ = writeln!(out, "call: {id} {}", op.schema_text());
             let _ = out.flush();
-            if let Some(fault) = one(op, seed ^ id.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            let own = seed ^ id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if let Some(fault) = one(op, own) {
+                let _ = writeln!(out, "fault: {id} {}: {fault}", op.schema_text());
+            }
+            if !(own >> 20).is_multiple_of(every) {
+                made += 1;
+                continue;
+            }
+            if let Err(fault) = engines::compare(op, own, &limits, &mut tally) {
+                let fault = fault.replace('\n', "\nfault:    ");
                 let _ = writeln!(out, "fault: {id} {}: {fault}", op.schema_text());
             }
             made += 1;
         }
     }
-    let _ = writeln!(out, "done: {made}");
+    let _ = writeln!(
+        out,
+        "done: {made} compared {} answered {} fused {}",
+        tally.compared, tally.answered, tally.fused
+    );
     Some(0)
 }
 
@@ -99,18 +142,8 @@ fn is_called(op: &Op) -> bool {
 }
 
 fn one(op: &Op, seed: u64) -> Option<String> {
-    let schema = op.schema().ok()?.clone();
-    let mut random = Random(seed | 1);
-    let values: Vec<Value> = schema
-        .arguments
-        .iter()
-        .map(|argument| match &argument.default {
-            Some(default) if random.below(2) == 0 => simple(default).unwrap_or(Value::None),
-            _ => random.value(&argument.ty, 0),
-        })
-        .collect();
-    let limits = Limits { bytes: Some(BYTES), time: Some(Duration::from_secs(20)), ..Limits::default() };
-    let budget = Arc::new(Budget::new(limits));
+    let values = arguments(op, &mut Random::new(seed));
+    let budget = Arc::new(Budget::new(engines::limits(BYTES)));
     let _installed = budget.install();
     let run = Run::silent().with_composites(ScriptComposites::of(&Registry::builtin()));
     let start = Instant::now();
@@ -128,6 +161,17 @@ fn one(op: &Op, seed: u64) -> Option<String> {
         _ if took > LONG => Some(format!("({}) took {:.1} s", shown(), took.as_secs_f64())),
         _ => None,
     }
+}
+
+/// Arguments for an op, some of them the defaults.
+fn arguments(op: &Op, random: &mut Random) -> Vec<Value> {
+    let Ok(schema) = op.schema() else { return Vec::new() };
+    let arguments = schema.arguments.iter();
+    let values = arguments.map(|argument| match &argument.default {
+        Some(default) if random.below(2) == 0 => simple(default).unwrap_or(Value::None),
+        _ => random.value(&argument.ty, 0),
+    });
+    values.collect()
 }
 
 /// A default as a value.
@@ -150,193 +194,5 @@ fn show(value: &Value) -> String {
             format!("[{}]", items.join(", "))
         }
         other => other.to_text(),
-    }
-}
-
-/// Numbers by splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
-    }
-
-    fn int(&mut self) -> i64 {
-        const EXTREME: &[i64] = &[
-            i64::MAX,
-            i64::MIN,
-            i64::MIN + 1,
-            1 << 62,
-            1 << 40,
-            1_000_000_000_000,
-            1 << 31,
-            -(1 << 31),
-            65_536,
-            100_000,
-            -1_000_000,
-        ];
-        match self.below(4) {
-            0 => self.of(EXTREME),
-            _ => self.of(&[-2, -1, 0, 0, 1, 1, 1, 2, 2, 3, 4, 5, 7, 8, 16, 100]),
-        }
-    }
-
-    fn float(&mut self) -> f64 {
-        self.of(&[
-            0.0,
-            -0.0,
-            1.0,
-            0.5,
-            -1.0,
-            2.0,
-            1e-300,
-            1e18,
-            1e300,
-            -1e300,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            f64::NAN,
-        ])
-    }
-
-    fn tensor(&mut self) -> Tensor {
-        const DTYPES: &[DType] = &[
-            DType::F32,
-            DType::F32,
-            DType::F32,
-            DType::F64,
-            DType::I64,
-            DType::I64,
-            DType::Bool,
-            DType::F16,
-            DType::BF16,
-            DType::I32,
-            DType::U8,
-            DType::C64,
-            DType::C128,
-            DType::I8,
-            DType::I16,
-        ];
-        const SIZES: &[&[i64]] = &[
-            &[],
-            &[0],
-            &[1],
-            &[3],
-            &[2, 3],
-            &[4, 4],
-            &[1, 1, 4],
-            &[2, 3, 4],
-            &[1, 2, 5, 5],
-            &[2, 0, 3],
-            &[1, 1, 3, 4, 4],
-            &[1, 1, 1, 1, 1, 1, 1],
-            &[3, 3],
-            &[5, 2],
-        ];
-        let (dtype, sizes) = (self.of(DTYPES), self.of(SIZES));
-        let count: i64 = sizes.iter().product();
-        let numbers: Vec<f64> = (0..count)
-            .map(|_| if self.below(8) == 0 { self.float() } else { self.below(5) as f64 - 1.0 })
-            .collect();
-        let plain = Tensor::from_vec(&numbers, sizes).and_then(|t| t.to_dtype(dtype));
-        let plain = plain.unwrap_or_else(|_| panic!("a small tensor of {dtype:?}"));
-        let looked = match self.below(8) {
-            // Far more elements than memory.
-            0 => plain.broadcast_to(&[&[1 << 40][..], sizes].concat()),
-            1 => plain.broadcast_to(&[&[5][..], sizes].concat()),
-            2 => plain.look(|layout| {
-                let mut turned = layout.clone();
-                turned.sizes.reverse();
-                turned.strides.reverse();
-                Ok(turned)
-            }),
-            _ => Ok(plain.clone()),
-        };
-        looked.unwrap_or(plain)
-    }
-
-    fn value(&mut self, ty: &Type, depth: usize) -> Value {
-        match ty.kind() {
-            TypeKind::Tensor(_) => Value::Tensor(self.tensor()),
-            TypeKind::Int | TypeKind::SymInt => Value::Int(self.int()),
-            TypeKind::Float | TypeKind::SymFloat => Value::Float(self.float()),
-            TypeKind::Bool | TypeKind::SymBool => Value::Bool(self.below(2) == 0),
-            TypeKind::Number => match self.below(3) {
-                0 => Value::Int(self.int()),
-                1 => Value::Float(self.float()),
-                _ => Value::from(Scalar::Int(self.below(4) as i64)),
-            },
-            TypeKind::Complex => Value::Complex(num_complex::Complex64::new(self.float(), self.float())),
-            TypeKind::ScalarType => Value::Int(self.of(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, -1, 99])),
-            TypeKind::Layout | TypeKind::MemoryFormat => Value::Int(self.of(&[0, 0, 1, 2, 3])),
-            TypeKind::Str => Value::str(self.of(&[
-                "",
-                "mean",
-                "sum",
-                "none",
-                "max",
-                "reflect",
-                "constant",
-                "same",
-                "valid",
-                "nearest",
-                "bilinear",
-                "ij",
-                "linear",
-                "fro",
-                "nuc",
-                "a",
-                "ortho",
-                "forward",
-                "backward",
-                "ij,jk->ik",
-                "reduced",
-                "complete",
-                "é",
-                "%s %d",
-                "{}",
-            ])),
-            TypeKind::None => Value::None,
-            TypeKind::Optional(inner) if self.below(2) == 0 || depth > 4 => {
-                let _ = inner;
-                Value::None
-            }
-            TypeKind::Optional(inner) => self.value(inner, depth + 1),
-            TypeKind::List(inner) => {
-                let n = self.of(&[0, 1, 1, 2, 2, 3, 4, 6]);
-                let items = (0..n).map(|_| self.value(inner, depth + 1)).collect();
-                Value::list(inner.clone(), items)
-            }
-            TypeKind::Tuple(elements, _) => {
-                Value::tuple(elements.iter().map(|t| self.value(t, depth + 1)).collect())
-            }
-            TypeKind::Dict(key, value) => Value::Dict(Dict::new(key.clone(), value.clone())),
-            TypeKind::Device => Value::Device(Arc::new(flambeau::tensor::Device::CPU)),
-            TypeKind::Union(members) if !members.is_empty() => {
-                let at = self.below(members.len());
-                self.value(&members[at], depth + 1)
-            }
-            TypeKind::Var(_) | TypeKind::Any if depth < 4 => match self.below(5) {
-                0 => Value::Int(self.int()),
-                1 => Value::Tensor(self.tensor()),
-                2 => Value::str("x"),
-                3 => Value::tuple(vec![Value::Int(1), Value::Float(2.0)]),
-                _ => Value::ints([self.int(), 1]),
-            },
-            TypeKind::Function(_) => Value::Function(Symbol::new("none")),
-            _ => Value::None,
-        }
     }
 }

@@ -20,6 +20,7 @@ mod names;
 mod op_fuzz;
 mod pages;
 mod profiling;
+mod program_fuzz;
 mod rules;
 mod scalars;
 mod scratch;
@@ -53,6 +54,7 @@ fn main() {
     trials.extend(fuzz_corpus::trials());
     trials.extend(pages::trials());
     trials.extend(profiling::trials());
+    trials.extend(program_fuzz::trials());
     trials.extend(view::trials());
     trials.extend(lsp::trials());
     trials.extend(model::trials());

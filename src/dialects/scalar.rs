@@ -354,6 +354,10 @@ impl Program {
         if matches!(op, Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc) && dtype.is_integral() {
             return x;
         }
+        // Kernels have no such primitive: what is real is its own real part and conjugate.
+        if matches!(op, Unary::Real | Unary::Conj) && !dtype.is_complex() {
+            return x;
+        }
         let result = match op {
             Unary::Abs | Unary::Real | Unary::Imag => dtype.to_real(),
             _ => dtype,
@@ -535,5 +539,6 @@ mod tests {
         assert_eq!(p.dtype(a), DType::F32);
         let less = p.lt(a, y);
         assert_eq!(p.dtype(less), DType::Bool);
+        assert_eq!((p.conj(x), p.real(y)), (x, y));
     }
 }

@@ -22,3 +22,10 @@ def makes_lists(n: int) -> int:
         xs = [i, i]
         s += xs[0]
     return s
+
+
+def gives_nothing(n: int) -> int:
+    for i in range(n):
+        if i > 3 and n > 5:
+            raise ValueError("far")
+    return n
