@@ -5,6 +5,7 @@ mod alias_answers;
 mod aliasing;
 mod cache;
 mod cases;
+mod fail_guards;
 mod filecheck_suite;
 mod hostile;
 mod hostile_archives;
@@ -48,6 +49,7 @@ fn main() {
     trials.extend(identity_source::trials());
     trials.extend(cache::trials());
     trials.extend(cases::trials());
+    trials.extend(fail_guards::trials());
     trials.extend(fusion::trials());
     trials.extend(in_place::trials());
     trials.extend(hostile::trials());

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 /// Passes that these inputs give nothing to do, and why.
 const IDLE: &[(&str, &str)] = &[
     ("check-inplace", "it changes nothing"),
+    ("check-strict-fusion", "it changes nothing"),
     ("freeze", "it needs a loaded model; tests/filecheck/passes/freeze has one"),
     ("freeze-attributes", "it needs a loaded model; tests/filecheck/passes/freeze_attributes has one"),
     ("assign-layouts", "its tests make layers by the passes before it"),

@@ -11,7 +11,7 @@
 
 use super::fuse_rows::{dims_of, row_work};
 use super::{Context, constants};
-use crate::analysis::{AliasDb, facts};
+use crate::analysis::{AliasDb, OpFacts, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
@@ -72,8 +72,7 @@ fn stretches(graph: &Graph, context: &Context<'_>, block: BlockId, out: &mut Vec
     let mut stretch = Stretch::default();
     for op in graph.block_ops(block) {
         let facts = facts(context.registry, graph, op);
-        let calm = Effects::MAY_RAISE | Effects::IDENTITY | Effects::CONTROL | Effects::READS_WORLD;
-        let ends = !(calm | Effects::RANDOM).contains(facts.effects);
+        let ends = !stays_in_stretch(&facts);
         if !ends {
             stretch.ops.push(op);
             stretch.writes |= facts.writes;
@@ -86,6 +85,12 @@ fn stretches(graph: &Graph, context: &Context<'_>, block: BlockId, out: &mut Vec
         }
     }
     out.push(stretch);
+}
+
+/// Whether an op may be looked at together with what stands before and behind it.
+pub(super) fn stays_in_stretch(facts: &OpFacts) -> bool {
+    let calm = Effects::MAY_RAISE | Effects::IDENTITY | Effects::CONTROL | Effects::READS_WORLD;
+    (calm | Effects::RANDOM).contains(facts.effects)
 }
 
 /// Which ops must stay behind which, besides those whose results they use: for each op, those before it.
@@ -128,7 +133,7 @@ impl Order {
 }
 
 /// Whether an op is elementwise work on tensors.
-fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+pub(super) fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     let facts = facts(context.registry, graph, op);
     let Some(row) = facts.op else { return false };
     let elementwise =

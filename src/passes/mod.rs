@@ -14,6 +14,7 @@ mod batch_mm;
 mod canonicalize;
 mod canonicalize_ops;
 mod check_inplace;
+mod check_strict_fusion;
 mod constant_pooling;
 mod constant_propagation;
 mod convert_activation;
@@ -73,10 +74,12 @@ mod input_shapes;
 mod layer_parts;
 mod tuples;
 mod type_guard;
+mod unfused;
 mod walk;
 
 pub use autocast::{has_autocast, refused_call};
 pub use bailout_graph::bailout_rest;
+pub use check_strict_fusion::check_strict_fusion;
 pub use context::{Context, Extras};
 pub use fired_rules::FiredRules;
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
@@ -88,6 +91,7 @@ pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, Pass
 pub use profile::none_counts;
 pub(crate) use propagate_shapes::known_by_symbols;
 pub use rule_group::{Directed, Then};
+pub use unfused::{producers, users, why_apart, why_outside};
 
 /// All passes, one row each, in the order of `--help-passes`.
 #[rustfmt::skip]
@@ -99,6 +103,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("canonicalize-graph-fuser-ops", "Alias of canonicalize-ops under PyTorch's name", canonicalize_ops::run),
     Pass::graph("canonicalize-ops", "Canonicalizes arithmetic and chunk for fusion", canonicalize_ops::run),
     Pass::graph("check-inplace", "Rejects writes to results of Python functions", check_inplace::run),
+    Pass::graph("check-strict-fusion", "Rejects work of torch.jit.strict_fusion that is not in one fusion group, with reasons", check_strict_fusion::run).options(check_strict_fusion::OPTIONS),
     Pass::graph("constant-loop-unrolling", "Unrolls loops with a constant trip count", loop_unrolling::constant_only),
     Pass::graph("constant-pooling", "Merges equal constants and hoists them to the top of the graph", constant_pooling::run),
     Pass::graph("constant-propagation", "Folds ops whose operands are constants", constant_propagation::run),

@@ -3,9 +3,11 @@
 //! back as early as possible. Overloads are chosen here, once.
 
 mod bailouts;
+mod guards;
 mod sites;
 
 use super::arithmetic::Arithmetic;
+use super::checks::{Check, ForcedFrom};
 use super::constants::Constants;
 use super::derivatives::Derivatives;
 use super::loops::{self as number_loops, CompiledLoop};
@@ -80,8 +82,10 @@ pub(super) enum Action {
     Jump(usize),
     /// Goes to another step if the operand is false.
     JumpUnless(usize),
+    /// Calls an op that says whether its operands are as its attributes say; its last result is the answer.
+    Check(Box<Bound>, Arc<Check>),
     /// Goes to another step if the operand has a type.
-    JumpIfOf(Type, usize),
+    JumpIfOf(Type, usize, Arc<Check>),
     /// Leaves the function: it goes on as other code does with the operands.
     GoOn(Box<Rest>),
     /// Begins a turn of a loop: operands are the greatest number of turns and the condition, the result is the
@@ -138,6 +142,8 @@ pub(super) struct Code {
     pub(super) parameters: Vec<Register>,
     /// Where steps come from, by location.
     pub(super) sites: HashMap<LocationId, Site>,
+    /// Its guards and those of code inside it, by their numbers.
+    pub(super) guards: Vec<Arc<Check>>,
 }
 
 /// What code is made for.
@@ -153,6 +159,10 @@ pub(super) struct Context<'a> {
     pub(super) fusion: &'a Arc<FusionCounters>,
     /// Where ops that prepare constants for others run now, once for all runs of the code; None: they run when it does.
     pub(super) packs: Option<&'a Packed>,
+    /// Whether graphs are asked for work that is not fused, and then whether all of their work counts.
+    pub(super) strict_fusion: Option<bool>,
+    /// The guard that is to miss.
+    pub(super) forced: Option<ForcedFrom<'a>>,
 }
 
 impl Context<'_> {
@@ -218,6 +228,7 @@ fn compile_block(
             registers: 0,
             parameters: Vec::new(),
             sites: HashMap::new(),
+            guards: Vec::new(),
         },
     };
     for parameter in outer.iter().chain(graph.params(block)) {
@@ -363,7 +374,8 @@ impl Compiler<'_> {
             _ => match self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) {
                 Some(graph) if fusion::is_group(kind) => {
                     let parts = self.without_rows(graph)?;
-                    let mut code = compile_graph(self.context, &parts, kind.base(), depth + 1)?;
+                    let mut code = compile_graph(self.inner_context(), &parts, kind.base(), depth + 1)?;
+                    self.take_guards(&mut code);
                     if !Arc::ptr_eq(&parts, graph) {
                         // It is gone when the code runs.
                         code.graph = None;
@@ -380,6 +392,7 @@ impl Compiler<'_> {
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
                 None => match self.bind(op) {
                     Ok(bound) if bound.op.def().region.is_some() => return self.regions(op, bound, depth),
+                    Ok(bound) if guards::kind(kind).is_some() => self.check(op, bound),
                     Ok(bound) => match Arithmetic::of(bound.op.schema_text()) {
                         Some(number) => Action::Number(number, Box::new(bound)),
                         None => Action::Op(Box::new(bound)),
@@ -524,11 +537,13 @@ impl Compiler<'_> {
         Ok(Arc::new(parts))
     }
 
-    fn nested_code(&self, graph: &Graph, name: &str, depth: usize) -> Result<Arc<Code>> {
+    fn nested_code(&mut self, graph: &Graph, name: &str, depth: usize) -> Result<Arc<Code>> {
         if depth >= MAX_DEPTH {
             return Err(Diagnostic::unsupported(format!("graphs nested more than {MAX_DEPTH} deep")));
         }
-        compile_graph(self.context, graph, name, depth + 1).map(Arc::new)
+        let mut code = compile_graph(self.inner_context(), graph, name, depth + 1)?;
+        self.take_guards(&mut code);
+        Ok(Arc::new(code))
     }
 
     /// An op whose row runs its blocks. Each block becomes code of its own, whose parameters are the values around it that it uses
@@ -544,8 +559,9 @@ impl Compiler<'_> {
             for value in &outer {
                 operands.push(self.holder(op, *value)?);
             }
-            let code =
-                compile_block(self.context, self.graph, (*block, &outer), bound.op.name().base(), depth + 1)?;
+            let (context, part) = (self.inner_context(), (*block, &outer[..]));
+            let mut code = compile_block(context, self.graph, part, bound.op.name().base(), depth + 1)?;
+            self.take_guards(&mut code);
             blocks.push(RegionCode { code: Arc::new(code), captured: outer.len() });
         }
         self.bury_direct(op);

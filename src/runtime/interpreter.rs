@@ -296,9 +296,19 @@ impl Machine<'_> {
             Action::Turn { counter, exit, compiled } => {
                 self.turn(step, *counter, *exit, compiled.as_deref())?
             }
-            Action::JumpIfOf(ty, to) => {
+            Action::Check(bound, check) => {
+                let operands = self.operands(step);
+                let mut results = self.call_op(bound, &operands)?;
+                drop(operands);
+                if let Some(answer) = results.last_mut() {
+                    let holds = answer.to_bool()?;
+                    *answer = Value::Bool(check.answer(|| holds));
+                }
+                self.store_all(step, results)?;
+            }
+            Action::JumpIfOf(ty, to, check) => {
                 let value = self.operand(step, 0)?;
-                if profiling::holds(ty, &value, self.run.grad_enabled()) {
+                if check.answer(|| profiling::holds(ty, &value, self.run.grad_enabled())) {
                     self.jump(*to);
                 }
             }

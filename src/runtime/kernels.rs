@@ -31,5 +31,6 @@ pub(super) fn code(context: Context<'_>, graph: &Graph, name: &str) -> Result<Co
         registers: parameters.len(),
         parameters,
         sites: HashMap::new(),
+        guards: Vec::new(),
     })
 }

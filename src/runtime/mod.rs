@@ -5,6 +5,7 @@
 mod arguments;
 mod autocast;
 mod arithmetic;
+mod checks;
 mod code;
 mod composites;
 mod constants;
@@ -34,6 +35,7 @@ mod tests;
 pub mod traceback;
 
 pub use arguments::{converted, dtype_argument};
+pub use checks::{GuardKind, GuardState};
 pub use composites::ScriptComposites;
 pub use derivatives::typed;
 pub use executor::{Making, PlanReport, Stage};

@@ -1,6 +1,7 @@
 //! A program: a module made runnable. Code is compiled when a function is first called and kept.
 
 use super::arguments::{self, Given};
+use super::checks::{Forced, ForcedFrom, GuardState};
 use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
@@ -12,7 +13,7 @@ use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{GraphId, Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
-use crate::passes::refused_call;
+use crate::passes::{check_strict_fusion, refused_call};
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -38,6 +39,10 @@ pub(super) struct Inner {
     is_cast: bool,
     /// Elements of an input from which groups get a compiled backward.
     pub(super) differentiates_from: usize,
+    /// Whether all work is to be in fusion groups.
+    strict_fusion: bool,
+    /// The guard that is to miss.
+    forced: Option<Arc<Forced>>,
     /// Original places of the code, where it was generated.
     pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
@@ -55,6 +60,8 @@ struct Setting {
     plans: bool,
     is_cast: bool,
     differentiates_from: Option<usize>,
+    fails: Option<usize>,
+    strict_fusion: bool,
 }
 
 /// Finds the original place of a place in generated code.
@@ -101,7 +108,37 @@ impl Program {
 
     /// What became of the calls of a program with plans so far. Programs made of this one count for themselves.
     pub fn plan_report(&self) -> PlanReport {
-        self.0.executor.as_ref().map(Executor::report).unwrap_or_default()
+        let forced_misses = self.0.forced.as_ref().map_or(0, |forced| forced.misses());
+        let report = self.0.executor.as_ref().map(Executor::report).unwrap_or_default();
+        PlanReport { forced_misses, ..report }
+    }
+
+    /// The same program with a guard that misses whenever it is asked, although it holds: answers are the same, and slower. Guards
+    /// of each plan are numbered from 0, those inside its graph behind its own; those of functions that run without plans from
+    /// 0 too. [`Program::guards`] lists them, [`PlanReport::forced_misses`] counts.
+    pub fn failing_guard(&self, number: usize) -> Program {
+        self.with_module(self.0.module.clone(), Setting { fails: Some(number), ..self.setting() })
+    }
+
+    /// The same program, whose calls fail where work is not in a fusion group or a layer, naming each such op and why. Programs with plans
+    /// do the same for what stands within `torch.jit.strict_fusion`.
+    pub fn strictly_fused(&self) -> Program {
+        self.with_module(self.0.module.clone(), Setting { strict_fusion: true, ..self.setting() })
+    }
+
+    /// What plans that are kept, and functions that ran without one, ask before they go on, and how often it held: in order of
+    /// functions, plans before code without one, by number.
+    pub fn guards(&self) -> Vec<GuardState> {
+        let mut out = self.0.executor.as_ref().map(Executor::guards).unwrap_or_default();
+        for (function, code) in self.0.codes.read().iter() {
+            out.extend(code.guards.iter().enumerate().map(|(number, check)| {
+                let ((held, missed), forced) = (check.counts(), check.is_forced());
+                let (function, of) = (*function, check.of.clone());
+                GuardState { function, plan: None, number, kind: check.kind, of, held, missed, forced }
+            }));
+        }
+        out.sort_by_key(|guard| (guard.function.as_str(), guard.plan.is_none()));
+        out
     }
 
     /// The graphs of the plans that were made and are kept, each with the function that it is a plan of.
@@ -139,6 +176,8 @@ impl Program {
             plans: inner.executor.is_some(),
             is_cast: inner.is_cast,
             differentiates_from: Some(inner.differentiates_from),
+            fails: inner.forced.as_ref().map(|forced| forced.number()),
+            strict_fusion: inner.strict_fusion,
         }
     }
 
@@ -416,6 +455,7 @@ impl Inner {
         registry: Arc<Registry>,
         setting: Setting,
     ) -> Arc<Inner> {
+        let forced = setting.fails.map(Forced::new);
         Arc::new_cyclic(|weak| Inner {
             module,
             registry,
@@ -424,7 +464,9 @@ impl Inner {
             constants: Constants::default(),
             backend: setting.backend,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
-            executor: setting.plans.then(Executor::new),
+            executor: setting.plans.then(|| Executor::new(forced.clone())),
+            strict_fusion: setting.strict_fusion,
+            forced,
             is_cast: setting.is_cast,
             differentiates_from: setting.differentiates_from.unwrap_or(DIFFERENTIATES_FROM),
             origins: setting.origins,
@@ -440,7 +482,14 @@ impl Inner {
             backend: self.backend.as_ref(),
             fusion: &self.fusion,
             packs: None,
+            strict_fusion: self.strict(),
+            forced: self.forced.as_ref().map(|forced| ForcedFrom { forced, first: 0 }),
         }
+    }
+
+    /// Whether graphs are asked for work that is not fused, and then whether all of their work counts.
+    fn strict(&self) -> Option<bool> {
+        if self.strict_fusion { Some(true) } else { self.executor.as_ref().map(|_| false) }
     }
 
     /// The code of a function by qualified name (graph text knows only the last component).
@@ -462,6 +511,9 @@ impl Inner {
         // PyTorch finds this before anything runs, so that there is no place to show.
         if let Some(reason) = refused_call(graph) {
             return Err(Diagnostic::raised("RuntimeError", reason));
+        }
+        if let Some(all) = self.strict() {
+            check_strict_fusion(graph, &self.registry, all)?;
         }
         let code = Arc::new(Code::compile(self.code_context(), graph, function.name.as_str())?);
         self.codes.write().insert(name, Arc::clone(&code));

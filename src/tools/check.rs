@@ -11,7 +11,7 @@ use super::inputs::InputOptions;
 use super::io::{Io, Kept};
 use super::load::{detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with};
 use super::numerics::Numerics;
-use super::prepare::PlanOptions;
+use super::prepare::{GuardOptions, PlanOptions};
 use super::progress::Progress;
 use super::threads::ThreadOptions;
 use super::{check_aliases, check_model, check_passes, prepare, raises};
@@ -62,6 +62,8 @@ pub struct Options {
     #[command(flatten)]
     pub(super) plans: PlanOptions,
     #[command(flatten)]
+    pub(super) guards: GuardOptions,
+    #[command(flatten)]
     pub(super) inputs: InputOptions,
     /// The function of a model to call
     #[arg(long, value_name = "NAME", default_value = "forward")]
@@ -109,6 +111,7 @@ pub struct Treatment {
     passes: Option<Pipeline>,
     /// Whether programs get plans.
     planned: bool,
+    guards: GuardOptions,
     /// Whether small fusion groups get compiled backwards.
     small_gradients: bool,
     settings: Settings,
@@ -128,6 +131,7 @@ impl Treatment {
             toolkit,
             passes: None,
             planned: false,
+            guards: GuardOptions::default(),
             small_gradients: false,
             settings: Settings::default(),
             each: false,
@@ -146,6 +150,11 @@ impl Treatment {
         Ok(Treatment { passes, ..Treatment::new(toolkit.clone()) })
     }
 
+    /// The same with plans, of which a guard misses though it holds.
+    pub fn failing_guard(self, number: usize) -> Treatment {
+        Treatment { planned: true, guards: GuardOptions::failing(number), ..self }
+    }
+
     fn of(options: &Options, io: &mut Io<'_>) -> Result<Treatment> {
         let pipeline = |io: &mut Io<'_>| options.numerics.checked_pipeline(&options.passes, io).map(Some);
         let passes = if options.passes.is_empty() { None } else { pipeline(io)? };
@@ -156,11 +165,12 @@ impl Treatment {
         let limits = options.limits.clone();
         let toolkit = io.toolkit_with(&options.dialect)?;
         let planned = options.plans.wanted(&options.passes);
-        let small_gradients = options.small_gradients;
+        let (small_gradients, guards) = (options.small_gradients, options.guards);
         Ok(Treatment {
             toolkit,
             passes,
             planned,
+            guards,
             small_gradients,
             settings,
             each,
@@ -190,11 +200,11 @@ impl Treatment {
 
     /// The program with the passes on.
     fn apply(&self, program: Program, name: &str) -> Result<Program> {
-        let Some(passes) = &self.passes else { return Ok(program) };
+        let Some(passes) = &self.passes else { return Ok(self.guards.apply(program)) };
         let settings = self.settings.clone();
         let program = prepare::transformed(&program, passes, settings, name, &mut std::io::sink())?;
         let program = if self.small_gradients { program.differentiating_from(0) } else { program };
-        Ok(if self.planned { program.planned() } else { program })
+        Ok(self.guards.apply(if self.planned { program.planned() } else { program }))
     }
 }
 
@@ -367,6 +377,11 @@ fn report(
             );
         }
     }
+    if let Some(number) = options.guards.number() {
+        let misses: Vec<u64> = outcomes.iter().flatten().map(|outcome| outcome.plans.forced_misses).collect();
+        let (all, asked) = (misses.len(), misses.iter().filter(|misses| **misses > 0).count());
+        let _ = writeln!(text, "guard {number} was made to miss in {asked} of {all} forms");
+    }
     let verdicts: Vec<Status> =
         outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).collect();
     let count = |status| verdicts.iter().filter(|v| **v == status).count();
@@ -439,6 +454,7 @@ pub(super) fn plans_json(report: &PlanReport) -> Json {
         "kept_bytes": report.kept_bytes,
         "packed": report.packed,
         "shared_packs": report.shared_packs,
+        "forced_misses": report.forced_misses,
         "unplanned_calls": report.unplanned_calls(),
         "unplanned": report.unplanned,
     })

@@ -39,7 +39,7 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
     let text = if options.passes.is_empty() { "default" } else { &options.passes };
     let pipeline = options.numerics.checked_pipeline(text, io)?;
     let changed = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &shown, io.err)?;
-    let changed = options.plans.apply(changed, text);
+    let changed = options.guards.apply(options.plans.apply(changed, text));
     let mut answers = Vec::new();
     for program in [&loaded.program, &changed] {
         run.seed(options.seed);
@@ -47,6 +47,7 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
         let arguments = given.values(options.seed, io.directory)?;
         answers.push(program.run(&entry, arguments, &run)?);
     }
+    options.guards.check(&changed)?;
     let rows = parity::rows(&answers[0], &answers[1], None);
     if options.json {
         let rows: Vec<_> = rows.iter().map(Row::to_json).collect();

@@ -1,6 +1,11 @@
 //! `flambeau explain`: what becomes of a call: the plan that was made for its arguments, op by op with time and bytes, and
-//! where strides had to be restored; or why there is no plan.
+//! where strides had to be restored, its guards, what it has folded, the borders of its groups, its memory; or why there is no plan.
 
+mod borders;
+mod folded;
+mod memory;
+
+use super::check::{fusion_json, plans_json};
 use super::grad;
 use super::inputs::{self, InputOptions};
 use super::io::Io;
@@ -8,19 +13,23 @@ use super::load::load_shown;
 use super::making;
 use super::numerics::Numerics;
 use super::observe::{Event, Watch, kernel_name};
-use super::prepare::{self, PlanOptions};
+use super::prepare::{self, GuardOptions, PlanOptions};
 use super::table::{Table, bytes, time};
 use super::threads::ThreadOptions;
 use crate::diag::Result;
 use crate::dialects::fusion::{self, layer};
 use crate::dialects::{GraphId, Run};
-use crate::ir::{Graph, OpId, Symbol};
+use crate::ir::{Graph, Module, OpId, Symbol};
 use crate::passes::manager::Settings;
-use crate::runtime::Program;
+use crate::passes::{Context, why_outside};
+use crate::runtime::{GuardState, Program};
 use crate::value::Value;
 use clap::Args;
+use folded::Folded;
 use hashbrown::{HashMap, HashSet};
+use memory::{Memory, Trace};
 use parking_lot::Mutex;
+use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +56,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     #[command(flatten)]
+    guards: GuardOptions,
+    #[command(flatten)]
     numerics: Numerics,
     #[command(flatten)]
     threads: ThreadOptions,
@@ -56,6 +67,9 @@ pub struct Options {
     /// Print the graph of the plan too
     #[arg(long)]
     graph: bool,
+    /// Print one JSON object; times are in microseconds
+    #[arg(long)]
+    json: bool,
 }
 
 /// What an op did in the calls that were looked at.
@@ -73,6 +87,8 @@ struct Seen {
     costs: HashMap<(GraphId, u32), Cost>,
     /// Graphs that ran.
     graphs: HashSet<GraphId>,
+    /// The last call of each.
+    traces: HashMap<GraphId, Trace>,
 }
 
 /// Runs the command.
@@ -90,7 +106,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     io.message(&given.note().unwrap_or_default());
     let name = options.file.display().to_string();
     let program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
-    let program = PlanOptions::default().apply(program, prepare::DEFAULT);
+    let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT));
     let call = |run: &Run, io: &Io<'_>| {
         let arguments = given.values(options.seed, io.directory)?;
         if options.wrt.is_empty() {
@@ -100,8 +116,13 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         let answer = program.run(&entry, arguments, run)?;
         grad::gradients(&answer, &wanted, run, |_| ()).map(drop)
     };
-    io.print(&of_calls(&program, &run, options.graph, || call(&run, io))?);
-    Ok(())
+    let seen = look(&run, || call(&run, io))?;
+    let seen = seen.lock();
+    match options.json {
+        true => io.print(&format!("{}\n", json(&program, &seen))),
+        false => io.print(&report(&program, &seen, options.graph)),
+    }
+    options.guards.check(&program)
 }
 
 /// What becomes of a call: some calls warm up, and the plans, ops and kernels of the next are looked at. `call` runs the program in `run`.
@@ -110,8 +131,15 @@ pub fn of_calls(
     program: &Program,
     run: &Run,
     with_graph: bool,
-    mut call: impl FnMut() -> Result<()>,
+    call: impl FnMut() -> Result<()>,
 ) -> Result<String> {
+    let seen = look(run, call)?;
+    let seen = seen.lock();
+    Ok(report(program, &seen, with_graph))
+}
+
+/// What is seen in some calls, behind others that warm up.
+fn look(run: &Run, mut call: impl FnMut() -> Result<()>) -> Result<Arc<Mutex<Seen>>> {
     for _ in 0..WARMUP {
         call()?;
     }
@@ -120,15 +148,23 @@ pub fn of_calls(
     run.watch(Some(Watch::of_plans(move |at, event| take_in(&mut sink.lock(), at.graph, &event))));
     let watched = (0..CALLS).try_for_each(|_| call());
     run.watch(None);
-    watched?;
-    let seen = seen.lock();
-    Ok(report(program, &seen, with_graph))
+    watched.map(|()| seen)
 }
 
 fn take_in(seen: &mut Seen, graph: Option<GraphId>, event: &Event<'_>) {
     let Some(graph) = graph else { return };
     seen.graphs.insert(graph);
-    let Event::Ran { op, results, begin } = event else { return };
+    let (op, results, begin) = match event {
+        Event::Enters { arguments } => {
+            seen.traces.insert(graph, Trace::of(arguments));
+            return;
+        }
+        Event::Ran { op, results, begin } => (op, results, begin),
+        Event::Leaves => return,
+    };
+    if let Some(trace) = seen.traces.get_mut(&graph) {
+        trace.ran(*op, results);
+    }
     let cost = seen.costs.entry((graph, *op)).or_default();
     cost.time += begin.elapsed();
     cost.bytes = results.iter().map(tensor_bytes).sum();
@@ -144,13 +180,17 @@ fn tensor_bytes(value: &Value) -> u64 {
 /// Plans for other arguments than those of the calls are left out.
 fn report(program: &Program, seen: &Seen, with_graph: bool) -> String {
     let mut out = program.plan_report().to_text();
-    let makings = program.plan_makings();
+    let (makings, guards) = (program.plan_makings(), program.guards());
     for (function, graph) in program.plan_graphs() {
         let id = GraphId::of(&graph);
         if !seen.graphs.contains(&id) {
             continue;
         }
         out.push_str(&of_plan(function, &graph, seen));
+        out.push_str(&memory_of(&graph, seen).to_text(&graph));
+        out.push_str(&Folded::of(&graph, makings.get(&id).map(|made| &**made)).to_text());
+        out.push_str(&borders::to_text(&borders::of(&graph, program.registry())));
+        out.push_str(&guards_text("guards", guards.iter().filter(|guard| guard.plan == Some(id))));
         if let Some(made) = makings.get(&id) {
             out.push_str(&making::text(made));
         }
@@ -158,6 +198,8 @@ fn report(program: &Program, seen: &Seen, with_graph: bool) -> String {
             out.push_str(&format!("\n{graph}"));
         }
     }
+    let unplanned = guards.iter().filter(|guard| guard.plan.is_none());
+    out.push_str(&guards_text("guards of functions that run without plans", unplanned));
     out.push_str(&program.fusion_report().to_text());
     out
 }
@@ -187,6 +229,73 @@ fn of_plan(function: Symbol, graph: &Graph, seen: &Seen) -> String {
     out.push_str(&sum);
     borders.iter().for_each(|border| out.push_str(border));
     out
+}
+
+fn memory_of(graph: &Graph, seen: &Seen) -> Memory {
+    let trace = seen.traces.get(&GraphId::of(graph));
+    trace.map(|trace| Memory::of(graph, trace)).unwrap_or_default()
+}
+
+/// A table of guards under a title; empty where there are none.
+fn guards_text<'a>(title: &str, guards: impl Iterator<Item = &'a GuardState>) -> String {
+    let mut table = Table::new([">guard", "asks", "of", ">held", ">missed"]);
+    let mut any = false;
+    for guard in guards {
+        any = true;
+        let forced = if guard.forced { " (made to miss)" } else { "" };
+        let (held, missed) = (guard.held.to_string(), format!("{}{forced}", guard.missed));
+        table.row([guard.number.to_string(), guard.kind.name().to_string(), guard.of.clone(), held, missed]);
+    }
+    if any { format!("{title}\n{table}") } else { String::new() }
+}
+
+/// All of it for programs.
+fn json(program: &Program, seen: &Seen) -> Json {
+    let guards = program.guards();
+    let makings = program.plan_makings();
+    let plans =
+        program.plan_graphs().into_iter().filter(|(_, graph)| seen.graphs.contains(&GraphId::of(graph)));
+    let plan = |(function, graph): (Symbol, Arc<Graph>)| {
+        let id = GraphId::of(&graph);
+        let input = |value: &crate::ir::ValueId| json!({"name": graph.display_name(*value), "type": graph.ty(*value).to_string()});
+        let made = makings.get(&id).map(|made| &**made);
+        json!({
+            "function": function.as_str(),
+            "inputs": graph.inputs().iter().map(input).collect::<Vec<Json>>(),
+            "ops": ops_json(&graph, program, seen),
+            "guards": guards.iter().filter(|guard| guard.plan == Some(id)).map(guard_json).collect::<Vec<Json>>(),
+            "borders": borders::to_json(&borders::of(&graph, program.registry())),
+            "folded": Folded::of(&graph, made).to_json(),
+            "memory": memory_of(&graph, seen).to_json(),
+        })
+    };
+    json!({
+        "plans": plans.map(plan).collect::<Vec<Json>>(),
+        "calls": plans_json(&program.plan_report()),
+        "guards_without_plans":
+            guards.iter().filter(|guard| guard.plan.is_none()).map(guard_json).collect::<Vec<Json>>(),
+        "fusion": fusion_json(&program.fusion_report()),
+        "making": making::json(program),
+    })
+}
+
+fn guard_json(guard: &GuardState) -> Json {
+    json!({"function": guard.function.as_str(), "number": guard.number, "asks": guard.kind.name(),
+        "of": guard.of, "held": guard.held, "missed": guard.missed, "forced": guard.forced})
+}
+
+/// The ops of a plan that ran, each with the reason why it is in no group.
+fn ops_json(graph: &Graph, program: &Program, seen: &Seen) -> Vec<Json> {
+    let (id, module) = (GraphId::of(graph), Module::default());
+    let context = Context::new(program.registry(), &module);
+    let op = |op: OpId| {
+        let cost = seen.costs.get(&(id, op.index() as u32))?;
+        let kernel = fusion::subgraph(graph, op).map(|body| kernel_name(body));
+        Some(json!({"op": graph.kind(op).as_str(), "kernel": kernel, "result": result(graph, op),
+            "bytes": cost.bytes, "us": (cost.time / CALLS).as_secs_f64() * 1e6,
+            "outside": why_outside(graph, &context, op)}))
+    };
+    graph.all_ops().into_iter().filter_map(op).collect()
 }
 
 /// Name and sizes of the first result.

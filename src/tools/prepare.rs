@@ -91,6 +91,54 @@ impl PlanOptions {
     }
 }
 
+/// What a command asks of calls beside their answers.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct GuardOptions {
+    /// Let the guard of this number miss whenever it is asked, although it holds: the answer is the same. `explain` lists the guards of
+    /// plans; those of a function that runs without a plan are numbered from 0 too
+    #[arg(long, value_name = "N")]
+    fail_guard: Option<usize>,
+    /// Fail where work is in no fusion group and no layer: each such op is named, with the reason. Within torch.jit.strict_fusion
+    /// programs fail in any case
+    #[arg(long)]
+    strict_fusion: bool,
+}
+
+impl GuardOptions {
+    /// As if the user had named this guard.
+    pub fn failing(number: usize) -> GuardOptions {
+        GuardOptions { fail_guard: Some(number), ..GuardOptions::default() }
+    }
+
+    /// The program with the guard that misses, or strictly fused.
+    pub fn apply(self, program: Program) -> Program {
+        let program = if self.strict_fusion { program.strictly_fused() } else { program };
+        match self.fail_guard {
+            Some(number) => program.failing_guard(number),
+            None => program,
+        }
+    }
+
+    /// The number of the guard.
+    pub fn number(self) -> Option<usize> {
+        self.fail_guard
+    }
+
+    /// Fails where a guard was to miss and none of that number was asked.
+    pub fn check(self, program: &Program) -> Result<()> {
+        let Some(number) = self.fail_guard.filter(|_| program.plan_report().forced_misses == 0) else {
+            return Ok(());
+        };
+        let error = Diagnostic::new(ErrorKind::Usage, format!("no guard {number} was asked"));
+        Err(match program.guards().iter().map(|guard| guard.number).max() {
+            Some(last) => {
+                error.hint(format!("guards have the numbers 0 to {last}; `flambeau explain` lists them"))
+            }
+            None => error.hint("the calls asked no guard at all"),
+        })
+    }
+}
+
 /// The passes that run where a user names none.
 pub const DEFAULT: &str = "default";
 

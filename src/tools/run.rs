@@ -5,7 +5,7 @@ use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::{load_mapped, load_shown};
 use super::numerics::Numerics;
-use super::prepare::PlanOptions;
+use super::prepare::{GuardOptions, PlanOptions};
 use super::threads::ThreadOptions;
 use super::weights::WeightOptions;
 use super::{outputs, prepare};
@@ -52,6 +52,8 @@ pub struct Options {
     #[command(flatten)]
     plans: PlanOptions,
     #[command(flatten)]
+    guards: GuardOptions,
+    #[command(flatten)]
     numerics: Numerics,
     /// Map the archive into memory instead of reading it: its tensors lie in the file, which must not be changed meanwhile
     #[arg(long)]
@@ -62,8 +64,8 @@ pub struct Options {
     cache: CacheOptions,
     #[command(flatten)]
     threads: ThreadOptions,
-    /// Also print how long loading and the call took, what became of fusion groups, and the seed of the random
-    /// generator where it was drawn from
+    /// Also print how long loading and the call took, what became of plans, guards and fusion groups, and the seed of the
+    /// random generator where it was drawn from
     #[arg(long)]
     time: bool,
     /// Log passes, and under `fusion` what becomes of fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
@@ -130,7 +132,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         })?;
     }
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
-    let program = options.plans.apply(program, &options.passes);
+    let program = options.guards.apply(options.plans.apply(program, &options.passes));
     loaded.program = match device {
         Some(backend) => program.logging(&log).on(backend),
         None => program.logging(&log),
@@ -156,7 +158,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
             io.message(&format!("random seed {seed}\n"));
         }
     }
-    Ok(())
+    options.guards.check(&loaded.program)
 }
 
 /// Prints the answer, or writes it to the file that was asked for and says what is in it.

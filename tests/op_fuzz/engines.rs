@@ -197,10 +197,11 @@ impl<'a> Call<'a> {
             copied.extend(operands.last().copied().filter(|_| self.is_copied(n, value)));
         }
         if kernel && self.op.variant() != Variant::Plain {
-            let none = emit_constant(&mut graph, Attr::None, Type::none());
+            // What is written lies row by row: passes may make another op of the write, whose strides are its own.
+            let dense = emit_constant(&mut graph, Attr::Int(0), Type::int());
             let first = if self.op.variant() == Variant::InPlace { 0 } else { operands.len() - 1 };
             let copy =
-                graph.emit(root, Symbol::new("aten::clone"), &[operands[first], none], &[Type::tensor()]);
+                graph.emit(root, Symbol::new("aten::clone"), &[operands[first], dense], &[Type::tensor()]);
             operands[first] = graph.result(copy, 0)?;
         }
         let random = Random::bound(self.seed);

@@ -185,7 +185,7 @@ def fuser(name: str) -> Iterator[None]:
 
 
 class strict_fusion:
-    """Asks PyTorch to report what is not fused. Flambeau does not; `graph_for` shows the groups."""
+    """In scripts, raises in the first call where the work within it is not one fusion group, and says what is not. Around eager calls: nothing."""
 
     def __init__(self) -> None:
         if not is_scripting():

@@ -326,14 +326,14 @@ fn binary_f64(op: Binary, x: f64, y: f64) -> f64 {
         Binary::Pow => x.powf(y),
         Binary::Atan2 => x.atan2(y),
         Binary::Min => {
-            if x.is_nan() || x < y {
+            if x.is_nan() || x <= y {
                 x
             } else {
                 y
             }
         }
         Binary::Max => {
-            if x.is_nan() || x > y {
+            if x.is_nan() || x >= y {
                 x
             } else {
                 y

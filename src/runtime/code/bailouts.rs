@@ -6,6 +6,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::profiling;
 use crate::ir::{Attr, Graph, OpId};
 use crate::passes;
+use crate::runtime::checks::GuardKind;
 use std::sync::{Arc, OnceLock};
 
 /// What is left of a function where a guard misses.
@@ -55,16 +56,15 @@ impl Compiler<'_> {
         };
         let test = self.code.steps.len();
         let ty = self.graph.ty(result).clone();
-        // One that is to miss whatever comes is not asked.
         let fails = self.graph.attr(op, "fails").and_then(Attr::as_int) == Some(1);
-        if !fails {
-            self.push(Action::JumpIfOf(ty.clone(), 0), vec![kept(&value)], Vec::new(), location);
-        }
+        let guarded = self.graph.operand(op, 1).map(|value| self.graph.display_name(value));
+        let of = format!("%{} : {ty}", guarded.unwrap_or_default());
+        let check = self.guard(GuardKind::BailOut, of, fails);
+        let jump = Action::JumpIfOf(ty.clone(), 0, Arc::clone(&check));
+        self.push(jump, vec![kept(&value)], Vec::new(), location);
         let rest = Rest { template: Arc::clone(template), index, code: OnceLock::new() };
         self.push(Action::GoOn(Box::new(rest)), all[1..].iter().map(kept).collect(), Vec::new(), location);
-        if !fails {
-            self.code.steps[test].action = Action::JumpIfOf(ty, self.code.steps.len());
-        }
+        self.code.steps[test].action = Action::JumpIfOf(ty, self.code.steps.len(), check);
         self.bury(op);
         // What only the rest needs is given back.
         let others = all[2..].iter().filter(|operand| matches!(operand, Operand::Take(_))).copied();

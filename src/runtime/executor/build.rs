@@ -12,7 +12,7 @@ use crate::dialects::{Effects, Fact, Registry, Run, Strictness, Variant, fusion}
 use crate::ir::{Attr, Function, Graph, Module, OpId};
 use crate::lowering;
 use crate::passes::manager::{Runner, Settings};
-use crate::passes::{Extras, FiredRules, FrozenAttributes, Pipeline};
+use crate::passes::{Extras, FiredRules, FrozenAttributes, Pipeline, check_strict_fusion};
 use crate::runtime::code::{self, Action, Code};
 use crate::runtime::packed::Packed;
 use crate::tensor::Tensor;
@@ -44,10 +44,23 @@ pub(super) struct Subject<'a> {
     pub(super) packed: &'a Packed,
 }
 
+impl<'a> Subject<'a> {
+    /// What the plan's code is made for, whose guards are numbered behind those of the plan.
+    pub(super) fn context_behind(&self, guards: &Guards) -> code::Context<'a> {
+        let forced = self.context.forced.map(|forced| forced.behind(guards.len()));
+        code::Context { packs: Some(self.packed), forced, ..self.context }
+    }
+}
+
 /// Builds the plan of a call. The inner error is the reason why there can be none; the outer one ends the run.
 pub(super) fn build(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Result<Plan, String>> {
     match attempt(subject, pipeline, run) {
-        Ok(plan) => Ok(plan),
+        Ok(plan) => {
+            if let (Ok(plan), Some(all)) = (&plan, subject.context.strict_fusion) {
+                check_strict_fusion(&plan.graph, subject.context.registry, all)?;
+            }
+            Ok(plan)
+        }
         Err(error) if error.kind() == ErrorKind::Limit => Err(error),
         Err(error) => Ok(Err(format!("planning failed: {}", error.message()))),
     }
@@ -65,7 +78,7 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     }
     let (graph, guards, making) = optimized(subject, pipeline)?;
     let graph = Arc::new(graph);
-    let context = code::Context { packs: Some(subject.packed), ..subject.context };
+    let context = subject.context_behind(&guards);
     let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
     compile_groups(&graph, &code, registry);
     Ok(Ok(Plan { graph, code, guards, making: Arc::new(making), recording: None }))

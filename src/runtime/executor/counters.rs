@@ -44,6 +44,8 @@ pub struct PlanReport {
     pub packed: u64,
     /// Those that a plan took over from another one.
     pub shared_packs: u64,
+    /// Misses of the guard that is made to miss; see [`crate::runtime::Program::failing_guard`].
+    pub forced_misses: u64,
     /// Calls that ran without a plan, by reason.
     pub unplanned: BTreeMap<String, u64>,
 }
@@ -62,6 +64,7 @@ impl PlanCounters {
             kept_bytes: read(&self.kept_bytes),
             packed: 0,
             shared_packs: 0,
+            forced_misses: 0,
             unplanned: self.unplanned.all(),
         }
     }
@@ -108,11 +111,18 @@ impl PlanReport {
     /// Lines for people; empty where no call was looked at.
     pub fn to_text(&self) -> String {
         let unplanned = self.unplanned_calls();
-        if self.hits + self.misses + unplanned == 0 {
-            return String::new();
+        let mut out = String::new();
+        if self.forced_misses > 0 {
+            let times =
+                if self.forced_misses == 1 { "once".into() } else { format!("{} times", self.forced_misses) };
+            let _ = writeln!(out, "guards: one was made to miss {times}");
         }
-        let mut out = format!(
-            "plans: {} built in {:.1} ms, {} outdated, {} evicted; {} hit, {} missed, {unplanned} without a plan\n",
+        if self.hits + self.misses + unplanned == 0 {
+            return out;
+        }
+        let _ = writeln!(
+            out,
+            "plans: {} built in {:.1} ms, {} outdated, {} evicted; {} hit, {} missed, {unplanned} without a plan",
             self.built,
             self.build_time.as_secs_f64() * 1e3,
             self.outdated,

@@ -1,17 +1,29 @@
 //! What a plan took for granted of attributes that it froze, and whether it still holds: each object has the same
 //! attributes, each tensor the same elements in the same places, and requires grad or not as it did. A check reads two counters a tensor and one an object.
+//! Guards have numbers: 0 is that of the arguments, which the one who looks a plan up has asked; then tensors, then objects.
 
+use super::spec;
+use crate::ir::Type;
 use crate::passes::FrozenAttribute;
+use crate::runtime::checks::{Forced, GuardKind};
 use crate::tensor::{Storage, Tensor};
 use crate::value::{Object, Value};
 use hashbrown::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The attributes that a plan froze.
 pub(super) struct Guards {
     objects: Vec<Holder>,
     tensors: Vec<Frozen>,
+    /// How often they were asked; all before the first that misses hold, and those behind it are not asked.
+    checks: AtomicU64,
+    /// By number.
+    missed: Vec<AtomicU64>,
 }
+
+/// What a guard asks, of what, and how often it held and missed.
+pub(super) type Listed = (GuardKind, String, (u64, u64));
 
 /// An object and those of its attributes that were frozen.
 struct Holder {
@@ -23,6 +35,8 @@ struct Holder {
 
 /// A tensor as it was.
 struct Frozen {
+    /// What people call it.
+    name: String,
     tensor: Tensor,
     changes: u64,
     requires_grad: bool,
@@ -35,15 +49,21 @@ impl Guards {
     /// Guards of attributes, and of constants of the function itself, as they are now. Reading and guarding are not one step:
     /// see [`Guards::hold`].
     pub(super) fn of(frozen: Vec<FrozenAttribute>, constants: Vec<Tensor>) -> Guards {
-        let mut guards = Guards { objects: Vec::new(), tensors: Vec::new() };
+        let mut guards = Guards {
+            objects: Vec::new(),
+            tensors: Vec::new(),
+            checks: AtomicU64::new(0),
+            missed: Vec::new(),
+        };
         let mut known: HashSet<usize> = HashSet::new();
-        let mut guard = |guards: &mut Guards, tensor: &Tensor| {
+        let mut guard = |guards: &mut Guards, tensor: &Tensor, name: &dyn Fn() -> String| {
             if known.insert(tensor.id()) {
                 let storage = tensor.storage();
                 let (changes, version) = (tensor.changes(), storage.version());
                 let requires_grad = tensor.requires_grad();
                 let tensor = tensor.clone();
                 guards.tensors.push(Frozen {
+                    name: name(),
                     tensor,
                     changes,
                     requires_grad,
@@ -52,10 +72,14 @@ impl Guards {
                 });
             }
         };
-        constants.iter().for_each(|tensor| guard(&mut guards, tensor));
+        for tensor in &constants {
+            let ty = || spec::refined(&Type::tensor(), &Value::Tensor(tensor.clone()));
+            guard(&mut guards, tensor, &|| format!("the constant {}", ty()));
+        }
         for attribute in frozen {
             if let Value::Tensor(tensor) = &attribute.value {
-                guard(&mut guards, tensor);
+                let name = || format!("{} of {}", attribute.name, attribute.object.class());
+                guard(&mut guards, tensor, &name);
             }
             match guards.objects.iter_mut().find(|known| known.object.same(&attribute.object)) {
                 Some(holder) => holder.attributes.push(attribute),
@@ -66,12 +90,42 @@ impl Guards {
                 }
             }
         }
+        guards.missed.resize_with(1 + guards.tensors.len() + guards.objects.len(), AtomicU64::default);
         guards
     }
 
-    /// Whether everything is as it was.
-    pub(super) fn hold(&self) -> bool {
-        self.tensors.iter().all(Frozen::holds) && self.objects.iter().all(Holder::holds)
+    /// Whether everything is as it was, which is counted; the guard that is to miss is found to be otherwise.
+    pub(super) fn hold(&self, forced: Option<&Arc<Forced>>) -> bool {
+        self.checks.fetch_add(1, Ordering::Relaxed);
+        let changed = 1 + self.tensors.iter().position(|tensor| !tensor.holds()).unwrap_or_else(|| {
+            let objects = self.objects.iter().position(|object| !object.holds());
+            self.tensors.len() + objects.unwrap_or(self.objects.len())
+        });
+        let forced = forced.filter(|forced| forced.number() < changed.min(self.len()));
+        if let Some(forced) = forced {
+            forced.missed();
+        }
+        let missed = self.missed.get(forced.map_or(changed, |forced| forced.number()));
+        missed.map(|missed| missed.fetch_add(1, Ordering::Relaxed)).is_none()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.missed.len()
+    }
+
+    /// All of them in order of their numbers.
+    pub(super) fn list(&self) -> Vec<Listed> {
+        let arguments = (GuardKind::Arguments, "the kind of the arguments".to_string());
+        let tensors = self.tensors.iter().map(|tensor| (GuardKind::Tensor, tensor.name.clone()));
+        let objects = self.objects.iter().map(|holder| (GuardKind::Attributes, holder.name()));
+        let mut asked = self.checks.load(Ordering::Relaxed);
+        let counted = |((kind, of), missed): ((GuardKind, String), &AtomicU64)| {
+            let missed = missed.load(Ordering::Relaxed);
+            asked = asked.saturating_sub(missed);
+            (kind, of, (asked, missed))
+        };
+        [arguments].into_iter().chain(tensors).chain(objects).zip(&self.missed).map(counted).collect()
     }
 
     /// Lets the elements of some tensors change: a plan takes them as operands.
@@ -99,6 +153,11 @@ impl Frozen {
 }
 
 impl Holder {
+    fn name(&self) -> String {
+        let names: Vec<&str> = self.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
+        format!("{} of {}", names.join(", "), self.object.class())
+    }
+
     fn holds(&self) -> bool {
         let changes = self.object.changes();
         if changes == self.changes.load(Ordering::Relaxed) {
@@ -132,16 +191,33 @@ mod tests {
         };
         let before = guards();
         object.set(steps, Value::Int(3));
-        assert!(before.hold());
+        assert!(before.hold(None));
         drop(tensor.storage().write().expect("own memory"));
-        assert!(!before.hold());
+        assert!(!before.hold(None));
         let before = guards();
-        assert!(before.hold());
+        assert!(before.hold(None));
         object.set(weight, Value::Tensor(tensor.copy().expect("small")));
-        assert!(!before.hold());
+        assert!(!before.hold(None));
         let before = guards();
         let now = object.get(weight).expect("is set");
         now.to_tensor().expect("a tensor").set_data(&tensor);
-        assert!(!before.hold());
+        assert!(!before.hold(None));
+    }
+
+    #[test]
+    fn a_guard_that_is_to_miss_does_and_those_before_it_hold() {
+        let object = Object::new(Symbol::new("__torch__.M"));
+        let weight = Symbol::new("weight");
+        let value = Value::Tensor(Tensor::zeros(DType::F32, &[2]).expect("small"));
+        object.set(weight, value.clone());
+        let guards = Guards::of(vec![FrozenAttribute { object, name: weight, value }], Vec::new());
+        let last = Forced::new(2);
+        assert!(!guards.hold(Some(&last)) && guards.hold(None) && guards.hold(Some(&Forced::new(3))));
+        let expected = [
+            (GuardKind::Arguments, "the kind of the arguments".to_string(), (3, 0)),
+            (GuardKind::Tensor, "weight of __torch__.M".to_string(), (3, 0)),
+            (GuardKind::Attributes, "weight of __torch__.M".to_string(), (2, 1)),
+        ];
+        assert_eq!((guards.list(), last.misses()), (expected.to_vec(), 1));
     }
 }

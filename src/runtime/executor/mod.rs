@@ -7,6 +7,7 @@
 mod build;
 mod counters;
 mod guard;
+mod guarded;
 mod making;
 mod recording;
 mod spec;
@@ -19,6 +20,7 @@ pub use making::{Making, Stage};
 pub use spec::ArgumentSpec;
 pub(super) use spec::refined;
 
+use super::checks::Forced;
 use super::code;
 use super::packed::Packed;
 use crate::diag::Result;
@@ -47,6 +49,8 @@ pub(super) struct Executor {
     functions: RwLock<HashMap<Symbol, Arc<Plans>>>,
     counters: PlanCounters,
     packed: Packed,
+    /// The guard that is to miss.
+    forced: Option<Arc<Forced>>,
 }
 
 /// The plans of a function.
@@ -65,6 +69,10 @@ struct Slot {
     used: AtomicU64,
     building: Mutex<()>,
     plan: OnceLock<Result<Arc<Plan>, String>>,
+    /// Calls of another kind that looked at it.
+    passed_by: AtomicU64,
+    /// How often guards held and missed in the plans that stood here before.
+    before: Vec<(u64, u64)>,
 }
 
 /// A call as the executor sees it.
@@ -79,14 +87,15 @@ pub(super) struct Call<'a> {
 }
 
 impl Executor {
-    /// An executor without plans yet.
-    pub(super) fn new() -> Executor {
+    /// An executor without plans yet, with the guard that is to miss.
+    pub(super) fn new(forced: Option<Arc<Forced>>) -> Executor {
         let pipeline = passes::parse(PIPELINE);
         Executor {
             pipeline,
             functions: RwLock::default(),
             counters: PlanCounters::default(),
             packed: Packed::default(),
+            forced,
         }
     }
 
@@ -120,7 +129,7 @@ impl Executor {
             self.counters.unplanned("an argument shares memory with a buffer that the call writes to");
             return Ok(None);
         }
-        let outdated = matches!(found, Ok(plan) if !plan.guards.hold());
+        let outdated = matches!(found, Ok(plan) if !plan.guards.hold(self.forced.as_ref()));
         if !outdated {
             return Ok(self.settled(found));
         }
@@ -241,7 +250,13 @@ impl Plans {
     fn find(&self, spec: &ArgumentSpec) -> Option<Arc<Slot>> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let slots = self.slots.read();
-        let slot = slots.iter().find(|slot| slot.spec == *spec)?;
+        let slot = slots.iter().find(|slot| {
+            let is_it = slot.spec == *spec;
+            if !is_it {
+                slot.passed_by.fetch_add(1, Ordering::Relaxed);
+            }
+            is_it
+        })?;
         slot.used.store(now, Ordering::Relaxed);
         Some(Arc::clone(slot))
     }
@@ -263,7 +278,7 @@ impl Plans {
                 counters.evicted();
             }
         }
-        let slot = Slot::new(spec, self.clock.load(Ordering::Relaxed));
+        let slot = Slot::new(spec, self.clock.load(Ordering::Relaxed), None);
         slots.push(Arc::clone(&slot));
         Some(slot)
     }
@@ -279,13 +294,22 @@ impl Plans {
             slots.swap_remove(at);
             return None;
         }
-        slots[at] = Slot::new(outdated.spec.clone(), self.clock.load(Ordering::Relaxed));
+        let now = self.clock.load(Ordering::Relaxed);
+        slots[at] = Slot::new(outdated.spec.clone(), now, Some(outdated));
         Some(Arc::clone(&slots[at]))
     }
 }
 
 impl Slot {
-    fn new(spec: ArgumentSpec, now: u64) -> Arc<Slot> {
-        Arc::new(Slot { spec, used: AtomicU64::new(now), building: Mutex::default(), plan: OnceLock::new() })
+    /// A place without a plan yet; `former` is the one that it stands in the place of.
+    fn new(spec: ArgumentSpec, now: u64, former: Option<&Slot>) -> Arc<Slot> {
+        Arc::new(Slot {
+            spec,
+            used: AtomicU64::new(now),
+            building: Mutex::default(),
+            plan: OnceLock::new(),
+            passed_by: AtomicU64::new(former.map_or(0, |former| former.passed_by.load(Ordering::Relaxed))),
+            before: former.map(Slot::guard_counts).unwrap_or_default(),
+        })
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
     }
     match Recording::new(subject, graph, parameters, buffers) {
         Ok((recording, forward)) => {
-            let context = code::Context { packs: Some(subject.packed), ..subject.context };
+            let context = subject.context_behind(&guards);
             let code = Arc::new(Code::compile(context, &forward, subject.function.name.as_str())?);
             // Whether there will be a backward is not known yet.
             compile_groups(&forward, &code, subject.context.registry);
@@ -210,6 +210,8 @@ impl Recording {
         let shared = Arc::new(registry.clone());
         let module = Module::default();
         let context = Context::new(registry, &module);
+        // Of guards, those of the forward are made to miss.
+        let plain = code::Context { forced: None, ..subject.context };
         let is_tuple = spread_tuple(&mut graph);
         PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
         check_outputs(&graph, &context)?;
@@ -232,8 +234,8 @@ impl Recording {
             return Err(Diagnostic::unsupported("a call that records gradients makes a buffer require grad"));
         }
         // Without what buffers become: a call that is repeated for other gradients writes nothing.
-        let (root, plain) = (graph.root(), graph.outputs()[..outputs].to_vec());
-        graph.set_block_results(root, &plain);
+        let (root, own) = (graph.root(), graph.outputs()[..outputs].to_vec());
+        graph.set_block_results(root, &own);
         let (mut forward, mut backward) = (split.forward, split.backward);
         let finish = FINISH.as_ref().map_err(Clone::clone)?;
         finish.run_graph(&mut forward, &context)?;
@@ -243,8 +245,8 @@ impl Recording {
         let name = first.map_or_else(String::new, |op| graph.kind(op).as_str().to_string());
         let recording = Recording {
             name,
-            code: Arc::new(Code::compile(subject.context, &graph, subject.function.name.as_str())?),
-            backward: Arc::new(Code::compile(subject.context, &backward, "backward")?),
+            code: Arc::new(Code::compile(plain, &graph, subject.function.name.as_str())?),
+            backward: Arc::new(Code::compile(plain, &backward, "backward")?),
             backward_graph: backward,
             parameters,
             buffers,

@@ -208,6 +208,45 @@ fn plans_for_other_sizes_share_what_was_packed() {
 }
 
 #[test]
+fn a_guard_that_is_made_to_miss_changes_no_answer() {
+    let ((program, _), run) = (layer(), no_grad());
+    let answer = call(&program, "forward", vec![full(&[2, 3], 1.0)], &run);
+    assert_eq!((program.guards().len(), program.plan_report().forced_misses), (4, 0));
+    for number in 0..4 {
+        let program = program.failing_guard(number);
+        let calls = MAX_LOST + 3;
+        for _ in 0..calls {
+            assert_eq!(call(&program, "forward", vec![full(&[2, 3], 1.0)], &run), answer, "guard {number}");
+        }
+        let report = program.plan_report();
+        // Each miss costs a plan; when so many were lost, calls run without.
+        assert_eq!((report.forced_misses, report.outdated), (MAX_LOST + 2, MAX_LOST + 2), "guard {number}");
+        assert_eq!(report.unplanned["arguments or attributes differ from call to call"], 2);
+    }
+    let program = program.failing_guard(4);
+    assert_eq!(call(&program, "forward", vec![full(&[2, 3], 1.0)], &run), answer);
+    assert_eq!(program.plan_report().forced_misses, 0, "there are four");
+}
+
+#[test]
+fn guards_count_calls_of_their_plan_and_of_others() {
+    let ((program, instance), run) = (layer(), no_grad());
+    for rows in [2, 5, 2, 5] {
+        call(&program, "forward", vec![full(&[rows, 3], 1.0)], &run);
+    }
+    assert_eq!((program.plan_report().built, program.plan_report().hits), (2, 2));
+    let weight = instance.get(Symbol::new("w")).expect("is set");
+    weight.to_tensor().and_then(|w| w.copy_from(full(&[4, 3], 1.0).to_tensor()?)).expect("fits");
+    call(&program, "forward", vec![full(&[2, 3], 1.0)], &run);
+    let counts: Vec<_> =
+        program.guards().iter().map(|guard| (guard.number, guard.held, guard.missed)).collect();
+    let first = [(0, 3, 2), (1, 2, 1), (2, 2, 0), (3, 2, 0)];
+    let second = [(0, 2, 1), (1, 2, 0), (2, 2, 0), (3, 2, 0)];
+    assert_eq!(counts[..4], first);
+    assert_eq!(counts[4..], second);
+}
+
+#[test]
 fn what_no_plan_has_any_more_is_packed_again() {
     let ((program, _), run) = (layer(), no_grad());
     run.set_plan_limit(1);

@@ -413,7 +413,7 @@ impl Emitter<'_> {
                 _ => self.op_or("aten", &format!("_sparse_{name}"), missing),
             },
             "torch.nested" => self.op_or("aten", &format!("nested_{name}"), missing),
-            "torch.amp" | "torch.amp.autocast_mode" | "torch.cuda.amp" | "torch.cpu.amp" => {
+            "torch.amp" | "torch.amp.autocast_mode" | "torch.cuda.amp" | "torch.cpu.amp" | "torch.jit" => {
                 self.unit.python_class(&path, span)?.map_or_else(missing, Ok)
             }
             "torch.autograd" if matches!(name, "grad" | "backward") => self.op_or("aten", name, missing),
@@ -436,8 +436,7 @@ impl Emitter<'_> {
                 }
             }
             "torch._C._nn" => self.op_or("aten", name, missing),
-            "torch.jit"
-            | "torch.nn"
+            "torch.nn"
             | "torch.autograd"
             | "torch.autograd.profiler"
             | "torch.profiler"
@@ -761,7 +760,6 @@ fn torch_special(path: &str) -> Option<Sugared> {
         "torch.jit._awaitable_nowait" => Sugared::Builtin(Symbol::new("prim::awaitable_nowait"), None),
         "torch.jit.is_scripting" => Sugared::Special(Special::IsScripting),
         "torch.jit.is_tracing" | "torch._C._get_tracing_state" => Sugared::Special(Special::IsTracing),
-        "torch.jit.strict_fusion" => Sugared::Context(Context::StrictFusion),
         "torch.no_grad" => Sugared::Context(Context::NoGrad),
         "torch.enable_grad" => Sugared::Context(Context::EnableGrad),
         "torch.autograd.profiler.record_function" | "torch.profiler.record_function" => {

@@ -295,7 +295,7 @@ impl Emitter<'_> {
         let enabled = match context {
             Context::NoGrad => false,
             Context::EnableGrad => true,
-            Context::RecordFunction | Context::StrictFusion => return Ok(Leave::Nothing),
+            Context::RecordFunction => return Ok(Leave::Nothing),
         };
         let former = self.emit_value(Symbol::new("aten::is_grad_enabled"), &[], Type::bool(), span);
         let flag = self.bool(enabled, span);

@@ -112,8 +112,6 @@ pub(super) enum Context {
     EnableGrad,
     /// `torch.autograd.profiler.record_function(name)`
     RecordFunction,
-    /// `torch.jit.strict_fusion()`
-    StrictFusion,
 }
 
 impl Sugared {

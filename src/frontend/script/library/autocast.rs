@@ -1,4 +1,5 @@
-//! The classes of contexts that cast: `torch.autocast` and its forms for one device. The pass `autocast` knows them by name.
+//! The classes of contexts: `torch.autocast` and its forms for one device, which the pass `autocast` knows by name, and
+//! `torch.jit.strict_fusion`, which `check-strict-fusion` knows.
 
 /// The module that has a class, by the name that programs call it by, and the class's text.
 pub(in crate::frontend::script) fn class_source(path: &str) -> Option<(&'static str, String)> {
@@ -12,9 +13,21 @@ pub(in crate::frontend::script) fn class_source(path: &str) -> Option<(&'static 
         "torch.cpu.amp.autocast" => {
             Some(("torch.cpu.amp.autocast_mode", class(&one_device("cpu", "torch.bfloat16"))))
         }
+        "torch.jit.strict_fusion" => Some(("torch.jit", STRICT_FUSION.to_string())),
         _ => None,
     }
 }
+
+const STRICT_FUSION: &str = "class strict_fusion:
+    def __init__(self):
+        pass
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, type: Any, value: Any, tb: Any):
+        pass
+";
 
 fn class(constructor: &str) -> String {
     format!("{FIELDS}{constructor}{REST}")

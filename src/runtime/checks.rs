@@ -1,0 +1,147 @@
+//! Guards: what plans and code ask before they go on, how often each held and missed, and the one that a tool makes miss although it
+//! holds. It knows no plan and no op by name.
+
+use crate::dialects::GraphId;
+use crate::ir::Symbol;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The guard that misses although it holds. Guards of a plan are numbered from 0, those inside its graph behind its own; those of a
+/// function that runs without a plan from 0 too.
+#[derive(Debug)]
+pub(super) struct Forced {
+    number: usize,
+    misses: AtomicU64,
+}
+
+impl Forced {
+    /// Makes the guard of this number miss.
+    pub(super) fn new(number: usize) -> Arc<Forced> {
+        Arc::new(Forced { number, misses: AtomicU64::new(0) })
+    }
+
+    /// Which guard it is.
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// How often that guard was made to miss.
+    pub(super) fn misses(&self) -> u64 {
+        self.misses.load(Ordering::Relaxed)
+    }
+
+    /// Counts a miss of it.
+    pub(super) fn missed(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The guard that is to miss, as code sees it whose first guard has the number `first`.
+#[derive(Clone, Copy)]
+pub(super) struct ForcedFrom<'a> {
+    pub(super) forced: &'a Arc<Forced>,
+    pub(super) first: usize,
+}
+
+impl<'a> ForcedFrom<'a> {
+    /// The same for code whose guards begin `further` behind these.
+    pub(super) fn behind(self, further: usize) -> ForcedFrom<'a> {
+        ForcedFrom { first: self.first + further, ..self }
+    }
+
+    /// Whether the code's n-th guard is the one.
+    pub(super) fn guard(self, n: usize) -> Option<Arc<Forced>> {
+        (self.first + n == self.forced.number).then(|| Arc::clone(self.forced))
+    }
+}
+
+/// What a guard asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuardKind {
+    /// Whether arguments are of the kind that the plan was made for.
+    Arguments,
+    /// Whether a tensor that was frozen lies where it lay and was not written to.
+    Tensor,
+    /// Whether attributes that were frozen have the same values.
+    Attributes,
+    /// Whether tensors have the types of a `prim::TypeCheck`.
+    Types,
+    /// Whether tensors require grad as a `prim::RequiresGradCheck` says.
+    RequiresGrad,
+    /// Whether a tensor has the type that a `prim::BailOut` leans on.
+    BailOut,
+}
+
+impl GuardKind {
+    /// As reports show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            GuardKind::Arguments => "arguments",
+            GuardKind::Tensor => "tensor",
+            GuardKind::Attributes => "attributes",
+            GuardKind::Types => "types",
+            GuardKind::RequiresGrad => "requires_grad",
+            GuardKind::BailOut => "bailout",
+        }
+    }
+}
+
+/// A guard at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuardState {
+    /// The function whose plan or code it belongs to.
+    pub function: Symbol,
+    /// The plan's graph; None of a function that runs without a plan.
+    pub plan: Option<GraphId>,
+    /// Its number there.
+    pub number: usize,
+    /// What it asks.
+    pub kind: GuardKind,
+    /// Of what, for people.
+    pub of: String,
+    /// How often it held.
+    pub held: u64,
+    /// How often it missed: of arguments, calls of another kind that came by.
+    pub missed: u64,
+    /// Whether it is made to miss.
+    pub forced: bool,
+}
+
+/// A guard of code.
+pub(super) struct Check {
+    pub(super) kind: GuardKind,
+    pub(super) of: String,
+    held: AtomicU64,
+    missed: AtomicU64,
+    /// Whether it is never asked: it misses.
+    fails: bool,
+    forced: Option<Arc<Forced>>,
+}
+
+impl Check {
+    /// One that nobody asked yet; `fails` lets it always miss.
+    pub(super) fn new(kind: GuardKind, of: String, fails: bool, forced: Option<Arc<Forced>>) -> Arc<Check> {
+        Arc::new(Check { kind, of, held: AtomicU64::new(0), missed: AtomicU64::new(0), fails, forced })
+    }
+
+    /// What the code does: goes on as if the guard held or missed, which is counted.
+    pub(super) fn answer(&self, holds: impl FnOnce() -> bool) -> bool {
+        if let Some(forced) = &self.forced {
+            forced.missed();
+        }
+        let answer = !self.fails && self.forced.is_none() && holds();
+        let counter = if answer { &self.held } else { &self.missed };
+        counter.fetch_add(1, Ordering::Relaxed);
+        answer
+    }
+
+    /// How often it held and missed.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.held.load(Ordering::Relaxed), self.missed.load(Ordering::Relaxed))
+    }
+
+    /// Whether it is made to miss.
+    pub(super) fn is_forced(&self) -> bool {
+        self.fails || self.forced.is_some()
+    }
+}

@@ -1,0 +1,51 @@
+//! Guards of code: ops that check types and bailouts, numbered in the order in which they stand. Code inside of others counts on.
+
+use super::{Action, Bound, Code, Compiler, Context};
+use crate::dialects::prim::profiling;
+use crate::ir::{Attr, OpId, Symbol, Type};
+use crate::runtime::checks::{Check, GuardKind};
+use std::sync::Arc;
+
+/// What an op asks, if it gives what it is given and an answer.
+pub(super) fn kind(op: Symbol) -> Option<GuardKind> {
+    match op.as_str() {
+        profiling::TYPE_CHECK => Some(GuardKind::Types),
+        profiling::REQUIRES_GRAD_CHECK => Some(GuardKind::RequiresGrad),
+        _ => None,
+    }
+}
+
+impl<'a> Compiler<'a> {
+    /// What code inside of this one is made for.
+    pub(super) fn inner_context(&self) -> Context<'a> {
+        let forced = self.context.forced.map(|forced| forced.behind(self.code.guards.len()));
+        Context { forced, ..self.context }
+    }
+
+    /// Counts the guards of code inside of this one as its own.
+    pub(super) fn take_guards(&mut self, inner: &mut Code) {
+        self.code.guards.append(&mut inner.guards);
+    }
+
+    /// A new guard, which has the next number.
+    pub(super) fn guard(&mut self, kind: GuardKind, of: String, fails: bool) -> Arc<Check> {
+        let number = self.code.guards.len();
+        let forced = self.context.forced.and_then(|forced| forced.guard(number));
+        let check = Check::new(kind, of, fails, forced);
+        self.code.guards.push(Arc::clone(&check));
+        check
+    }
+
+    /// An op that checks its operands.
+    pub(super) fn check(&mut self, op: OpId, bound: Bound) -> Action {
+        let types = match self.graph.attr(op, "types") {
+            Some(Attr::Types(types)) => &types[..],
+            _ => &[],
+        };
+        let shown = |(value, ty): (_, &Type)| format!("%{} : {ty}", self.graph.display_name(value));
+        let all: Vec<String> = self.graph.operands(op).iter().copied().zip(types).map(shown).collect();
+        let kind = kind(self.graph.kind(op)).unwrap_or(GuardKind::Types);
+        let check = self.guard(kind, all.join(", "), false);
+        Action::Check(Box::new(bound), check)
+    }
+}
