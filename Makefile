@@ -14,8 +14,8 @@ help:            ## Lists the targets
 setup:           ## Installs LLVM 22 from Debian's packages if it is missing
 	@scripts/setup.sh
 
-build: setup     ## Builds target/release/flambeau
-	$(CARGO) build --release
+build: setup     ## Builds target/release/flambeau, with LLVM inside
+	$(CARGO) build --release --no-default-features --features llvm-static,cuda
 
 run: build       ## Runs examples/lstm_cell.pt and shows graph, fusion, answer and time
 	@target/release/flambeau demo examples/lstm_cell.pt

@@ -38,7 +38,7 @@ fn bytes(seed: u64, n: u64) -> Vec<u8> {
     let count = 20 + next() % BYTES;
     let mut bytes: Vec<u8> = (0..count).map(|_| next() as u8).collect();
     // One in four has what the corpora have.
-    if n % 4 != 0 {
+    if !n.is_multiple_of(4) {
         bytes[0] = programs::RICH;
     }
     bytes
@@ -50,9 +50,7 @@ fn part_of(part: u64) -> Result<(), Failed> {
     let (mut tally, mut faults) = (Tally::default(), Vec::new());
     for n in (first..first + count).map(|n| n * PARTS + part) {
         let text = programs::write(&bytes(seed, n));
-        let compared = panics::catch("the program", || {
-            engines::compare(&text).map_err(|fault| Diagnostic::internal(fault))
-        });
+        let compared = panics::catch("the program", || engines::compare(&text).map_err(Diagnostic::internal));
         match compared.and_then(|result| result) {
             Ok(one) => tally.add(one),
             Err(fault) => faults.push(format!("program {n}: {}\n{text}", fault.message())),

@@ -261,7 +261,7 @@ impl<'a> Call<'a> {
 }
 
 fn fresh(limits: &Limits) -> Run {
-    let run = Run::with_limits(Box::new(std::io::sink()), limits.clone());
+    let run = Run::with_limits(Box::new(std::io::sink()), *limits);
     run.seed(0);
     run
 }
