@@ -4,13 +4,17 @@
 //! tensor, no graph and no value.
 
 pub mod budget;
+pub mod host;
 pub mod limits;
 pub mod memory;
 pub mod names;
+mod once;
 pub mod pool;
+pub mod scope;
 pub mod tasks;
 mod team;
 
 pub use budget::{Budget, Charge};
 pub use limits::Limits;
 pub use memory::{Collect, Scratch};
+pub use once::Once;
