@@ -11,8 +11,11 @@ pub mod names;
 mod once;
 pub mod pool;
 pub mod scope;
+mod sync;
 pub mod tasks;
 mod team;
+#[cfg(test)]
+mod team_tests;
 
 pub use budget::{Budget, Charge};
 pub use limits::Limits;
