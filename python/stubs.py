@@ -34,6 +34,10 @@ TYPED = {
     "Block": {"nodes": "list[Node]", "inputs": "list[Value]", "outputs": "list[Value]"},
     "Use": {"user": "Node", "offset": "int"},
     "Future": {"done": "bool"},
+    "Limits": {
+        "memory": "int | None", "steps": "int | None", "seconds": "float | None", "depth": "int", "output": "int | None",
+        "warnings": "int | None", "forks": "int", "cancelled": "bool", "cancel": "None", "__enter__": "Limits", "__exit__": "bool",
+    },
     "device": {"type": "str", "index": "int | None"},
     "dtype": {"is_complex": "bool", "is_floating_point": "bool", "is_signed": "bool", "itemsize": "int", "code": "int"},
     ".": {
@@ -86,6 +90,8 @@ def signature(value: object, name: str, owner: str = ".") -> str:
 
 def class_text(name: str, value: type) -> list[str]:
     """A class of the module."""
+    if name == "LimitError":
+        return ["class LimitError(RuntimeError):", "    limit: str", "    place: tuple[str, int, int] | None"]
     if issubclass(value, Exception):
         return [f"class {name}(RuntimeError): ..."]
     # Whether Python may subclass it is a flag of the type.
@@ -93,6 +99,11 @@ def class_text(name: str, value: type) -> list[str]:
     lines = [*marks, f"class {name}:"]
     if name == "device":
         lines.append("    def __new__(cls, type: Any, index: Any = None) -> Any: ...")
+    if name == "Limits":
+        lines.append(
+            "    def __new__(cls, *, memory: int | str | None = None, steps: int | None = None, seconds: float | None = None, depth: int | None = None,"
+            " output: int | str | None = None, warnings: int | None = None, forks: int | None = None) -> Limits: ..."
+        )
     for member, found in sorted(vars(value).items()):
         if member in ("__doc__", "__module__", "__dict__", "__weakref__", "__getattribute__", "__new__", "__buffer__", "__release_buffer__", "__delattr__", "__delitem__", "__setattr__"):
             continue

@@ -22,6 +22,8 @@ extern "C" {
 typedef struct flambeau_module flambeau_module;
 /* A value of a program: a tensor, a number, a list. */
 typedef struct flambeau_value flambeau_value;
+/* Limits that hold for what a thread does. */
+typedef struct flambeau_scope flambeau_scope;
 /* DLPack's array, of its header `dlpack.h`. */
 struct DLManagedTensorVersioned;
 
@@ -64,9 +66,37 @@ typedef struct {
   const int64_t *strides; /* in elements; NULL, where arrays are given, for row-major order */
 } flambeau_array;
 
+/* What programs may use; 0 is no limit (of `depth` 4,000, of `forks` 100,000). */
+typedef struct {
+  uint64_t memory;   /* bytes of tensors, lists, dicts and text that live at one time */
+  uint64_t steps;    /* instructions of the interpreter */
+  double seconds;    /* from when the limits begin */
+  uint64_t depth;    /* calls nested in each other */
+  uint64_t output;   /* bytes printed */
+  uint64_t warnings; /* warnings given */
+  uint64_t forks;    /* forked tasks that have not ended */
+} flambeau_limits;
+
 /* Why the last call of this thread that failed did; with the place in the program and hints. Never NULL; good until the
  * next call. */
 const char *flambeau_last_error(void);
+
+/* ---- limits ---- */
+
+/* Bounds all that this thread does from now on until the scope is freed, together: loading, calls, values that are made. At a
+ * limit a call fails, with the limit and the place in the program as its message. Scopes nest, and all of them hold. Below
+ * its limits a program answers as it does without. */
+flambeau_scope *flambeau_limits_begin(const flambeau_limits *limits);
+
+/* Ends the work that goes on under a scope, and lets none begin; any thread may call it. */
+void flambeau_scope_cancel(const flambeau_scope *scope);
+
+/* The limits hold no more. NULL is no error. */
+void flambeau_scope_free(flambeau_scope *scope);
+
+/* The limit that the last call of this thread that failed had reached: "memory", "steps", "seconds", "depth", "output",
+ * "warnings", "forks", or "cancel" where its scope was cancelled. NULL where it failed for another reason; good until the next call. */
+const char *flambeau_last_limit(void);
 
 /* ---- modules ---- */
 

@@ -38,20 +38,52 @@ class Error : public std::runtime_error {
   const char *what_without_backtrace() const noexcept { return what(); }
 };
 
+// A limit of a `LimitScope` that was reached: "memory", "steps", "seconds", ...; "cancel" where the scope was cancelled.
+class LimitError : public Error {
+ public:
+  LimitError(const std::string &message, const std::string &limit) : Error(message), limit_(limit) {}
+  const std::string &limit() const noexcept { return limit_; }
+
+ private:
+  std::string limit_;
+};
+
 namespace detail {
 
 using Handle = std::shared_ptr<flambeau_value>;
 
+// Throws what the last call said.
+[[noreturn]] inline void fail() {
+  if (const char *limit = flambeau_last_limit()) throw LimitError(flambeau_last_error(), limit);
+  throw Error(flambeau_last_error());
+}
+
 inline Handle own(flambeau_value *value) {
-  if (value == nullptr) throw Error(flambeau_last_error());
+  if (value == nullptr) detail::fail();
   return Handle(value, flambeau_value_free);
 }
 
 inline void check(int status) {
-  if (status != 0) throw Error(flambeau_last_error());
+  if (status != 0) detail::fail();
 }
 
 }  // namespace detail
+
+// What programs may use; 0 is no limit. See flambeau_limits.
+using Limits = flambeau_limits;
+
+// Bounds all that this thread does as long as it lives: `flambeau::LimitScope scope({1 << 30, 0, 10.0, 0, 0, 0, 0});`. Any
+// thread may call `cancel()`.
+class LimitScope {
+ public:
+  explicit LimitScope(const Limits &limits) : scope_(flambeau_limits_begin(&limits), flambeau_scope_free) {
+    if (!scope_) detail::fail();
+  }
+  void cancel() const { flambeau_scope_cancel(scope_.get()); }
+
+ private:
+  std::unique_ptr<flambeau_scope, void (*)(flambeau_scope *)> scope_;
+};
 
 // c10::ScalarType, with its numbers.
 enum class ScalarType : int {
@@ -257,7 +289,7 @@ class IValue {
   // Items of a list or tuple; of a dict, keys and values in turn.
   std::vector<IValue> items() const {
     int64_t length = flambeau_length(handle_.get());
-    if (length < 0) throw Error(flambeau_last_error());
+    if (length < 0) detail::fail();
     if (isGenericDict()) length *= 2;
     std::vector<IValue> out;
     for (int64_t n = 0; n < length; ++n) out.push_back(IValue(detail::own(flambeau_item(handle_.get(), n))));
@@ -322,7 +354,7 @@ class IValue {
   std::string text() const {
     size_t size = 0;
     const char *from = flambeau_as_string(handle_.get(), &size);
-    if (from == nullptr) throw Error(flambeau_last_error());
+    if (from == nullptr) detail::fail();
     return std::string(from, size);
   }
   friend std::ostream &operator<<(std::ostream &out, const IValue &value) { return out << value.text(); }
@@ -686,7 +718,7 @@ class Module {
  public:
   Module() = default;
   explicit Module(flambeau_module *module) : module_(module, flambeau_module_free) {
-    if (module == nullptr) throw Error(flambeau_last_error());
+    if (module == nullptr) detail::fail();
   }
   IValue forward(const std::vector<IValue> &arguments) const { return get_method("forward")(arguments); }
   IValue operator()(const std::vector<IValue> &arguments) const { return forward(arguments); }

@@ -8,6 +8,7 @@ use engine::diag::{Diagnostic, Result};
 use engine::frontend::archive::save as writer;
 use engine::ir::Symbol;
 use engine::passes::manager::Settings;
+use engine::resources::Once;
 use engine::runtime::Program;
 use engine::toolkit;
 use engine::tools::save;
@@ -15,23 +16,23 @@ use engine::value::{Object, Value};
 use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::ptr::null_mut;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A program as it was loaded, and as it runs.
 pub(crate) struct Module {
     plain: Program,
-    fast: OnceLock<Result<Program>>,
+    fast: Once<Program>,
 }
 
 impl Module {
     fn new(plain: Program) -> *mut Module {
         toolkit::detach_parameters(&plain);
-        Box::into_raw(Box::new(Module { plain, fast: OnceLock::new() }))
+        Box::into_raw(Box::new(Module { plain, fast: Once::default() }))
     }
 
     /// The program after the default passes, which run when it is first called. A pass that fails is the error of every call.
     fn fast(&self) -> Result<&Program> {
-        let fast = self.fast.get_or_init(|| {
+        self.fast.get_or_make(|| {
             let pipeline = runs::toolkit()?.parse_pipeline("default")?;
             let mut settings = Settings::default();
             if let Some(instance) = self.plain.instance() {
@@ -41,8 +42,7 @@ impl Module {
                 .plain
                 .transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))?;
             Ok(passed.planned())
-        });
-        fast.as_ref().map_err(Clone::clone)
+        })
     }
 
     fn instance(&self) -> Result<&Object> {

@@ -2,6 +2,7 @@
 
 use engine::diag::Result;
 use engine::dialects::{Registry, Run};
+use engine::resources::{Budget, Limits, budget};
 use engine::runtime;
 use engine::toolkit::Toolkit;
 use std::cell::OnceCell;
@@ -24,17 +25,22 @@ pub(crate) fn registry() -> Result<&'static Arc<Registry>> {
     Ok(toolkit()?.registry())
 }
 
-/// Works in this thread's run, which records no gradients.
+/// Works in this thread's run, which records no gradients, under the thread's limits.
 pub(crate) fn with_run<T>(work: impl FnOnce(&Run) -> Result<T>) -> Result<T> {
     let registry = registry()?;
     RUN.with(|run| {
         let run = run.get_or_init(|| {
-            let run = Run::default();
+            // It is the thread's for longer than the limits of the moment.
+            let run = Run::default().within(Arc::default());
             run.set_grad_enabled(false);
             runtime::prepare(&run, registry);
             run
         });
-        let result = work(run);
+        let result = match budget::current() {
+            // A run of its own: what it reaches does not end what comes after it.
+            Some(limits) => work(&run.within(Arc::new(Budget::within(Limits::default(), Some(limits))))),
+            None => work(run),
+        };
         for warning in run.take_warnings() {
             eprintln!("warning: {warning}");
         }

@@ -37,7 +37,13 @@ static const char *PROGRAM =
     "def fails(x: Tensor) -> Tensor:\n"
     "    return x.view([7])\n"
     "def same(x: Tensor) -> Tensor:\n"
-    "    return x\n";
+    "    return x\n"
+    "def endless(n: int) -> int:\n"
+    "    while n > 0:\n"
+    "        n += 1\n"
+    "    return n\n"
+    "def wide(n: int) -> Tensor:\n"
+    "    return torch.zeros(n)\n";
 
 static flambeau_value *call(flambeau_module *m, const char *name, flambeau_value *a, flambeau_value *b) {
   const flambeau_value *arguments[2];
@@ -214,6 +220,48 @@ static void operators_and_dlpack(void) {
   CHECK(released == before + 1);
 }
 
+static int reached(const char *limit) {
+  return flambeau_last_limit() != NULL && strcmp(flambeau_last_limit(), limit) == 0;
+}
+
+static void limits(flambeau_module *m) {
+  flambeau_limits outer, inner;
+  flambeau_scope *a, *b;
+  flambeau_value *y;
+  int64_t whole = 0;
+  memset(&outer, 0, sizeof outer);
+  memset(&inner, 0, sizeof inner);
+  outer.memory = 1 << 20;
+  outer.seconds = 100;
+  inner.steps = 1000000;
+  CHECK(flambeau_limits_begin(NULL) == NULL && says("NULL") && flambeau_last_limit() == NULL);
+  a = flambeau_limits_begin(&outer);
+  b = flambeau_limits_begin(&inner);
+  CHECK(a && b);
+  CHECK(call(m, "endless", flambeau_int(1), NULL) == NULL && reached("steps"));
+  CHECK(says("the limit of 1000000 steps was reached") && says("program.py:1"));
+  flambeau_scope_free(b);
+  /* The outer one holds still; below it answers are the same. */
+  CHECK(call(m, "wide", flambeau_int(1 << 20), NULL) == NULL && reached("memory") && says("1.0 MiB"));
+  y = call(m, "wide", flambeau_int(1 << 10), NULL);
+  CHECK(y && flambeau_length(y) == 1 << 10);
+  flambeau_value_free(y);
+  CHECK(flambeau_load("no/such/file.pt") == NULL && flambeau_last_limit() == NULL);
+  flambeau_scope_cancel(a);
+  CHECK(call(m, "wide", flambeau_int(1), NULL) == NULL && reached("cancel"));
+  flambeau_scope_free(a);
+  y = call(m, "wide", flambeau_int(1 << 20), NULL);
+  CHECK(y && flambeau_length(y) == 1 << 20);
+  flambeau_value_free(y);
+  y = call(m, "endless", flambeau_int(0), NULL);
+  CHECK(y && flambeau_as_int(y, &whole) == 0 && whole == 0);
+  flambeau_value_free(y);
+  inner.seconds = -1;
+  CHECK(flambeau_limits_begin(&inner) == NULL && says("-1"));
+  flambeau_scope_cancel(NULL);
+  flambeau_scope_free(NULL);
+}
+
 static void modules(const char *archive, const char *out) {
   flambeau_module *m = flambeau_load(archive), *again;
   flambeau_value *training, *weight;
@@ -245,6 +293,7 @@ int main(int argc, char **argv) {
   containers(m);
   refusals();
   operators_and_dlpack();
+  limits(m);
   flambeau_module_free(m);
   modules(argv[1], argv[2]);
   puts("ok");

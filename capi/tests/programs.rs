@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 /// What a program prints that runs `examples/lstm_cell.pt` on halves.
 const CELL: &str = "2 dimensions, the first element is ";
 
+/// The limits that `tests/limits.cpp` reaches, and an answer below them.
+const LIMITS: &str = "steps\nseconds\ncancel\n0\n";
+
 fn main() -> ExitCode {
     let strict = "-Wall -Wextra -Werror -pedantic";
     let c99 = format!("-std=c99 {strict}");
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
             vec![module.as_str()],
             tour.as_str(),
         ),
+        ("limits_cpp", "c++", format!("{cpp17} -pthread"), "tests/limits.cpp", Vec::new(), LIMITS),
         ("seed_cpp", "c++", cpp17.clone(), "tests/seed.cpp", Vec::new(), seed),
         ("example_c", "cc", c99, "examples/lstm.c", vec![cell.as_str()], CELL),
         ("example_cpp", "c++", cpp17, "examples/lstm.cpp", vec![cell.as_str()], CELL),

@@ -5,6 +5,7 @@ use crate::buffer;
 use crate::dtype::{PyDType, PyDevice, dtype_from};
 use crate::errors;
 use crate::program::{Core, PyProgram};
+use crate::runs;
 use crate::shared::PyShared;
 use crate::tensor::PyTensor;
 use flambeau::ir::{Symbol, Type};
@@ -467,7 +468,7 @@ impl PyFuture {
     /// Waits, and gives the result.
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let future = self.future.clone();
-        let value = py.detach(move || future.wait()).map_err(errors::of_program)?;
+        let value = runs::outside(py, move || future.wait())?.map_err(errors::of_program)?;
         Call { kind: self.kind, ..Call::default() }.give(py, &value, self.core.as_ref())
     }
 

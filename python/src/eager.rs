@@ -170,8 +170,8 @@ impl<'py> Line<'py> {
         }
         let program = program(py, &text)?;
         let values = self.values;
-        let result =
-            py.detach(|| runs::with_run(|run| program.run("op", values, run))).map_err(errors::plain)?;
+        let work = || runs::with_run(|run| program.run("op", values, run));
+        let result = runs::outside(py, work)?.map_err(errors::plain)?;
         runs::pass_warnings(py)?;
         // Single operations give tensors of ours, whatever they are given.
         let mut call = self.call;
@@ -185,8 +185,11 @@ fn program(py: Python<'_>, text: &str) -> PyResult<Program> {
         return Ok(program);
     }
     let toolkit = runs::toolkit()?;
-    let compiled = py.detach(|| toolkit.load_source("<flambeau>", text));
+    let compiled = runs::outside(py, || toolkit.load_source("<flambeau>", text))?;
     let program = compiled.map_err(|error| {
+        if error.kind() == flambeau::diag::ErrorKind::Limit {
+            return errors::plain(error);
+        }
         let message = error.message().trim().to_string();
         match message.contains("object has no attribute") && !message.contains("Arguments for call") {
             true => PyAttributeError::new_err(message),
@@ -233,7 +236,8 @@ fn trace_line<'py>(
         _ => Ok(object),
     };
     let inputs = values.iter().zip(objects).map(input).collect::<PyResult<Vec<_>>>()?;
-    let result = py.detach(|| runs::with_run(|run| program.run("op", values, run))).map_err(errors::plain)?;
+    let work = || runs::with_run(|run| program.run("op", values, run));
+    let result = runs::outside(py, work)?.map_err(errors::plain)?;
     let result = call_object(call, &own, py, &result)?;
     let note = errors::imported(py, &NOTE, "flambeau._trace", "note")?;
     note.call1((expression, gives, PyList::new(py, inputs)?, &result))?;

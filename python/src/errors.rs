@@ -23,9 +23,20 @@ pyo3::create_exception!(
     "A program that cannot be compiled: PyTorch's message with the place; `hints` and `notes` say more."
 );
 
+pyo3::create_exception!(
+    _flambeau,
+    LimitError,
+    PyRuntimeError,
+    "A limit that was reached, or a run that was cancelled: `limit` is its name as flambeau.Limits has it, or 'cancel'; `place` is the file, line and column of the program."
+);
+
 /// Adds the exception classes.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    let limit = py.get_type::<LimitError>();
+    limit.setattr("limit", "")?;
+    limit.setattr("place", py.None())?;
+    module.add("LimitError", limit)?;
     module.add("Error", py.get_type::<Error>())?;
     module.add("CompileError", py.get_type::<CompileError>())
 }
@@ -51,6 +62,9 @@ pub(crate) fn of_compiler(error: Diagnostic) -> PyErr {
         if let Some(own) = python_error(&error, py) {
             return own;
         }
+        if error.report().limit.is_some() {
+            return raise(&error, "RuntimeError", traceback::python(&error).1);
+        }
         decorated(py, CompileError::new_err(torch::render(&error)), &error)
     })
 }
@@ -63,6 +77,7 @@ fn raise(error: &Diagnostic, class: &str, message: String) -> PyErr {
         let message = cut(message);
         let short = class.rsplit('.').next().unwrap_or(class);
         let made = match (error.kind(), short) {
+            _ if error.report().limit.is_some() => LimitError::new_err(message),
             (ErrorKind::Input, _) => PyRuntimeError::new_err(message),
             (_, "Error") => Error::new_err(message),
             _ => match builtin(py, short) {
@@ -89,9 +104,19 @@ fn decorated(py: Python<'_>, raised: PyErr, error: &Diagnostic) -> PyErr {
     });
     // An exception class of the user's may refuse attributes; the message is all the same.
     let _ = value.setattr("place", place);
-    let _ = value.setattr("hints", report.hints.clone());
+    // Hints name the options of the command line; here limits have their names of Python.
+    let hints = match report.limit {
+        None => report.hints.clone(),
+        Some("cancel") => Vec::new(),
+        Some("names") => vec!["names live as long as the process; a new one begins anew".to_string()],
+        Some(name) => vec![format!("flambeau.Limits({name}=...) sets it")],
+    };
+    if let Some(limit) = report.limit {
+        let _ = value.setattr("limit", limit);
+    }
+    let _ = value.setattr("hints", hints.clone());
     let _ = value.setattr("notes", report.notes.clone());
-    for hint in &report.hints {
+    for hint in &hints {
         let _ = value.call_method1("add_note", (format!("hint: {hint}"),));
     }
     raised

@@ -195,11 +195,11 @@ pub(crate) fn add_rules<'py>(
     let mut refused = Vec::new();
     for rule in &rules {
         for compiled in compile(&registry, rule).map_err(errors::plain)? {
-            let verdict = py.detach(|| {
+            let verdict = runs::outside(py, || {
                 let run = Run::silent();
                 flambeau::runtime::prepare(&run, &registry);
                 check(&compiled, Effort::samples(samples), &run)
-            });
+            })?;
             match verdict.map_err(errors::plain)? {
                 Verdict::Sound { .. } => {}
                 Verdict::Untestable { reason } => refused.push((rule.name.to_string(), reason, None)),

@@ -197,7 +197,7 @@ pub(crate) fn compile<'py>(
     let host = PyHost { answers: answers.unbind(), scopes: Mutex::default() };
     let wanted = wanted.iter().map(|w| host.meaning(w)).collect::<PyResult<Vec<_>>>()?;
     let registry = runs::registry()?;
-    let compiled = py.detach(|| compile_hosted(&registry, Box::new(host), wanted));
+    let compiled = runs::outside(py, || compile_hosted(&registry, Box::new(host), wanted))?;
     let module = compiled.map_err(errors::of_compiler)?;
     if module.functions.is_empty()
         && module.classes.is_empty()

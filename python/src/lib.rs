@@ -2,7 +2,7 @@
 //!
 //! `tensor`, `dlpack` and `buffer` carry arrays over without copies, `convert` everything else; `program` is what is called,
 //! `host` answers the compiler's questions about names of Python, `eager` runs single operations, `graph` shows and edits graphs,
-//! `extend` takes passes, rules and dialects. Nothing here knows an op.
+//! `extend` takes passes, rules and dialects, `limits` bounds what programs may use. Nothing here knows an op.
 
 mod buffer;
 mod convert;
@@ -13,6 +13,7 @@ mod errors;
 mod extend;
 mod graph;
 mod host;
+mod limits;
 mod operators;
 mod program;
 mod runs;
@@ -39,6 +40,8 @@ mod _flambeau {
     use super::graph::{PyBlock, PyGraph, PyInsertGuard, PyNode, PyUse, PyValue, run_passes};
     #[pymodule_export]
     use super::host::compile;
+    #[pymodule_export]
+    use super::limits::PyLimits;
     #[pymodule_export]
     use super::program::{
         PyProgram, command, exported_programs, extra_files, load_bytes, load_path, parse_ir, python_calls,

@@ -3,6 +3,7 @@
 use crate::convert::{Call, Kind};
 use crate::errors;
 use crate::graph::PyGraph;
+use crate::limits::{Bounds, PyLimits};
 use crate::runs;
 use crate::tensor::PyTensor;
 use flambeau::diag::{Diagnostic, Source, panics};
@@ -13,6 +14,8 @@ use flambeau::frontend::python_print;
 use flambeau::frontend::script::compile_further;
 use flambeau::ir::{ClassKind, Function, Module, Symbol, Type};
 use flambeau::passes::manager::Settings;
+use flambeau::resources::Once;
+use flambeau::resources::scope::Scope;
 use flambeau::runtime::Program;
 use flambeau::toolkit::{self, Toolkit};
 use flambeau::tools::{explain, view, weights};
@@ -22,7 +25,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The op that calls functions of Python by their number.
 const CALL: &str = "python::call(int function, Any arguments) -> Any";
@@ -44,8 +47,10 @@ pub(crate) fn python_calls(core: &Bound<'_, PyProgram>) -> bool {
 /// A program as it was compiled, and as it runs.
 pub(crate) struct Core {
     pub plain: Program,
-    fast: OnceLock<Result<Program, Diagnostic>>,
+    fast: Once<Program>,
     links: Arc<Links>,
+    /// What each call may use.
+    bounds: Option<Arc<Bounds>>,
 }
 
 /// Tensors of PyTorch that share the memory of a program's parameters, made when they are first asked for: only then do calls with
@@ -56,12 +61,24 @@ struct Links {
 
 impl Core {
     pub(crate) fn new(plain: Program) -> Arc<Core> {
-        Arc::new(Core { plain, fast: OnceLock::new(), links: Arc::new(Links { kept: PyOnceLock::new() }) })
+        let links = Arc::new(Links { kept: PyOnceLock::new() });
+        Arc::new(Core { plain, fast: Once::default(), links, bounds: None })
+    }
+
+    /// Another program made from this one, with its limits.
+    pub(crate) fn like(&self, plain: Program) -> Arc<Core> {
+        let links = Arc::new(Links { kept: PyOnceLock::new() });
+        Arc::new(Core { plain, fast: Once::default(), links, bounds: self.bounds.clone() })
+    }
+
+    /// Holds the program's own limits for one call, as long as the result lives.
+    fn bounded(&self) -> Option<Scope> {
+        self.bounds.as_ref().map(|bounds| bounds.begin())
     }
 
     /// The program after the default passes, which are run when it is first called. A pass that fails is the error of every call.
     fn fast(&self) -> Result<&Program, Diagnostic> {
-        let fast = self.fast.get_or_init(|| {
+        self.fast.get_or_make(|| {
             let pipeline = runs::current().parse_pipeline("default")?;
             let mut settings = Settings::default();
             if let Some(instance) = self.plain.instance() {
@@ -70,8 +87,7 @@ impl Core {
             let passes =
                 |module: &mut Module, registry: &_| pipeline.run_with(module, registry, settings).map(|_| ());
             Ok(self.plain.transformed(passes)?.planned())
-        });
-        fast.as_ref().map_err(Clone::clone)
+        })
     }
 
     fn module(&self) -> &Module {
@@ -132,7 +148,8 @@ impl PyProgram {
     fn with_module(&self, module: Module) -> PyProgram {
         let plain = &self.core.plain;
         let program = Program::with(module, plain.instance().cloned(), Arc::clone(plain.registry()));
-        let core = Core { plain: program, fast: OnceLock::new(), links: Arc::clone(&self.core.links) };
+        let (links, bounds) = (Arc::clone(&self.core.links), self.core.bounds.clone());
+        let core = Core { plain: program, fast: Once::default(), links, bounds };
         PyProgram::new(Arc::new(core), self.object.clone())
     }
 
@@ -188,7 +205,8 @@ impl PyProgram {
         let core = &self.core;
         let object = self.object.clone();
         let optimized = runs::optimized();
-        let result = py.detach(|| {
+        let bounded = core.bounded();
+        let result = runs::outside(py, || {
             runs::with_grad(records, |run| {
                 let work = || {
                     let program = if optimized { core.fast()? } else { &core.plain };
@@ -200,7 +218,8 @@ impl PyProgram {
                 };
                 panics::catch("the program", work).and_then(|result| result)
             })
-        });
+        })?;
+        drop(bounded);
         runs::pass_warnings(py)?;
         let result = result.map_err(errors::of_program)?;
         if records && is_torch {
@@ -349,9 +368,17 @@ impl PyProgram {
         let source = source("<string>", 1, text);
         let class = self.object.as_ref().map(Object::class);
         let (module, registry) = (self.core.module(), self.core.plain.registry());
-        let made =
-            py.detach(|| compile_further(registry, module, class, &source)).map_err(errors::of_program)?;
+        let made = runs::outside(py, || compile_further(registry, module, class, &source))?
+            .map_err(errors::of_program)?;
         Ok(self.with_module(made))
+    }
+
+    /// The same program with limits that hold for each call anew.
+    fn limited(&self, limits: &Bound<'_, PyLimits>) -> PyProgram {
+        let core = &self.core;
+        let (links, bounds) = (Arc::clone(&core.links), Some(Arc::clone(&limits.get().bounds)));
+        let limited = Core { plain: core.plain.clone(), fast: Once::default(), links, bounds };
+        PyProgram::new(Arc::new(limited), self.object.clone())
     }
 
     /// The object whose methods the program was loaded with.
@@ -394,11 +421,11 @@ impl PyProgram {
             settings.extras.set(Arc::new(object.clone()));
         }
         let program = self.alone().unwrap_or_else(|_| self.core.plain.clone());
-        let changed = py.detach(|| {
+        let changed = runs::outside(py, || {
             program.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
-        });
+        })?;
         let changed = changed.map_err(errors::plain)?;
-        Ok(PyProgram::new(Core::new(changed), self.object.clone()))
+        Ok(PyProgram::new(self.core.like(changed), self.object.clone()))
     }
 
     /// The graphs of the plans that calls of a function made so far.
@@ -450,7 +477,8 @@ impl PyProgram {
             named.push((name.extract::<String>()?, call.value(&value)?));
         }
         let (core, object) = (&self.core, self.object.clone());
-        let explained = py.detach(|| {
+        let bounded = core.bounded();
+        let explained = runs::outside(py, || {
             runs::with_grad(false, |run| {
                 let program = core.fast()?;
                 let work = || {
@@ -464,7 +492,8 @@ impl PyProgram {
                 };
                 panics::catch("the program", work).and_then(|result| result)
             })
-        });
+        })?;
+        drop(bounded);
         runs::pass_warnings(py)?;
         explained.map_err(errors::of_program)
     }
@@ -472,13 +501,13 @@ impl PyProgram {
     /// Writes parameters and buffers to a .safetensors or .npz file.
     fn write_weights(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let program = self.alone()?;
-        py.detach(|| weights::save(&program, &path)).map(drop).map_err(errors::plain)
+        runs::outside(py, || weights::save(&program, &path))?.map(drop).map_err(errors::plain)
     }
 
     /// Copies the tensors of such a file into parameters and buffers of their names.
     fn read_weights(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let program = self.alone()?;
-        py.detach(|| weights::load(&program, &path)).map_err(errors::plain)
+        runs::outside(py, || weights::load(&program, &path))?.map_err(errors::plain)
     }
 
     /// A page for the browser that shows the program.
@@ -554,7 +583,7 @@ impl PyProgram {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let module = self.core.module();
         let registry = self.core.plain.registry();
-        let bytes = py.detach(|| match &self.object {
+        let bytes = runs::outside(py, || match &self.object {
             None => flambeau::tools::save::save_function(registry, module, name, &extra),
             Some(object) => {
                 let root = Value::Object(object.clone());
@@ -569,7 +598,7 @@ impl PyProgram {
                 };
                 writer::save(registry, contents, name, Vec::new())
             }
-        });
+        })?;
         Ok(PyBytes::new(py, &bytes.map_err(errors::plain)?))
     }
 
@@ -598,7 +627,7 @@ pub(crate) fn load_path(
             None => archive,
         })
     };
-    let loaded = py.detach(|| {
+    let loaded = runs::outside(py, || {
         runs::with_run(|run| match map {
             false => toolkit::load_opened(&path, run, toolkit.registry(), &open).map(|loaded| loaded.program),
             // SAFETY: the caller asks for it by `mmap=True`, whose documentation says that the file stays as it is.
@@ -607,7 +636,7 @@ pub(crate) fn load_path(
                 unsafe { toolkit::load_mapped(&path, run, toolkit.registry()) }.map(|loaded| loaded.program)
             }
         })
-    });
+    })?;
     Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
 }
 
@@ -633,7 +662,7 @@ pub(crate) fn load_bytes(
 ) -> PyResult<PyProgram> {
     let toolkit = runs::toolkit()?;
     let registry = toolkit.registry();
-    let loaded = py.detach(|| {
+    let loaded = runs::outside(py, || {
         if let Some(program) = program {
             let archive = Archive::from_bytes(bytes)?.choosing(program);
             return runs::with_run(|run| toolkit::start_archive(archive, run, registry)).map(|l| l.program);
@@ -645,7 +674,7 @@ pub(crate) fn load_bytes(
             Ok(text) => runs::with_run(|run| toolkit::load_archive_with(text.into_bytes(), run, registry)),
             Err(error) => runs::with_run(|run| toolkit::load_archive_with(error.into_bytes(), run, registry)),
         }
-    });
+    })?;
     Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
 }
 
@@ -670,9 +699,10 @@ pub(crate) fn extra_files<'py>(
 
 /// Reads graph text.
 #[pyfunction]
-pub(crate) fn parse_ir(text: &str) -> PyResult<PyGraph> {
+pub(crate) fn parse_ir(py: Python<'_>, text: &str) -> PyResult<PyGraph> {
     let toolkit = runs::toolkit()?;
-    let program = toolkit.load_graph("<string>", text, "graph").map_err(errors::plain)?;
+    let program =
+        runs::outside(py, || toolkit.load_graph("<string>", text, "graph"))?.map_err(errors::plain)?;
     let graph = program.function("graph").map(|f| f.graph.clone());
     let graph =
         graph.ok_or_else(|| PyRuntimeError::new_err("the text has several graphs; load it as a program"))?;
@@ -683,7 +713,7 @@ pub(crate) fn parse_ir(text: &str) -> PyResult<PyGraph> {
 #[pyfunction]
 pub(crate) fn command(py: Python<'_>, words: Vec<String>) -> PyResult<i32> {
     let toolkit = runs::toolkit()?;
-    Ok(py.detach(|| flambeau::tools::cli::main(words.into_iter().map(Into::into), &toolkit)))
+    runs::outside(py, || flambeau::tools::cli::main(words.into_iter().map(Into::into), &toolkit))
 }
 
 /// A text with its name and first line.

@@ -2,6 +2,7 @@
 
 use crate::errors;
 use flambeau::dialects::{Registry, Run, StateKeeper};
+use flambeau::resources::{Budget, Limits, budget, host};
 use flambeau::toolkit::Toolkit;
 use parking_lot::{Mutex, RwLock};
 use pyo3::exceptions::PyRuntimeError;
@@ -23,25 +24,87 @@ static ROOT: LazyLock<Mutex<Run>> = LazyLock::new(|| Mutex::new(Run::new(Box::ne
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static RUN: RefCell<(u64, Rc<Run>)> = RefCell::new((0, Rc::new(ROOT.lock().fork())));
+    static RUN: RefCell<(Option<u64>, Rc<Run>)> = RefCell::new((None, Rc::new(ROOT.lock().fork())));
     static OPTIMIZED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Works in this thread's run. After additions to the toolkit it is another: what derivatives and composites mean is asked of
-/// the ops that are known now.
+/// Works in this thread's run, under the limits of the thread.
 pub(crate) fn with_run<T>(work: impl FnOnce(&Run) -> T) -> T {
+    let run = thread_run();
+    let limited = run.within(budget::current().unwrap_or_default());
+    let result = work(&limited);
+    // Programs may change the mode.
+    run.set_grad_enabled(limited.grad_enabled());
+    result
+}
+
+/// The run that calls of this thread come from. After additions to the toolkit it is another: what derivatives and composites mean
+/// is asked of the ops that are known now.
+fn thread_run() -> Rc<Run> {
     let generation = GENERATION.load(Ordering::Acquire);
-    let run = RUN.with_borrow_mut(|(known, run)| {
-        if *known != generation {
+    RUN.with_borrow_mut(|(known, run)| {
+        if *known != Some(generation) {
             let renewed = ROOT.lock().fork();
             flambeau::runtime::prepare(&renewed, current().registry());
             renewed.set_grad_enabled(run.grad_enabled());
             renewed.set_plan_limit(run.plan_limit());
-            (*known, *run) = (generation, Rc::new(renewed));
+            (*known, *run) = (Some(generation), Rc::new(renewed));
         }
         Rc::clone(run)
+    })
+}
+
+thread_local! {
+    /// What a handler of a signal raised while this thread worked.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// Whether this is the thread that handles signals, and of which process.
+    static HANDLES: Cell<Option<(u32, bool)>> = const { Cell::new(None) };
+}
+
+/// Lets other threads of Python go on while `work` runs. It is a run of its own under the limits of the thread; Ctrl-C ends it with
+/// KeyboardInterrupt, as does whatever else a handler of signals raises.
+pub(crate) fn outside<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let budget = Arc::new(Budget::within(Limits::default(), budget::current()));
+    budget.check().map_err(errors::plain)?;
+    let result = py.detach(|| {
+        let _installed = budget.install();
+        let _asked = host::ask(is_interrupted);
+        work()
     });
-    work(&run)
+    match RAISED.take() {
+        Some(raised) => Err(raised),
+        None => Ok(result),
+    }
+}
+
+/// Runs handlers of signals that came meanwhile; says whether one raised.
+fn is_interrupted() -> bool {
+    if RAISED.with_borrow(Option::is_some) {
+        return true;
+    }
+    let process = std::process::id();
+    if HANDLES.get().is_some_and(|(known, handles)| known == process && !handles) {
+        return false;
+    }
+    Python::attach(|py| {
+        // Whatever runs Python may run handlers, too, and so raise what they do.
+        match py.check_signals().and_then(|()| handles_signals(py)) {
+            Ok(handles) => {
+                HANDLES.set(Some((process, handles)));
+                false
+            }
+            Err(raised) => {
+                RAISED.set(Some(raised));
+                true
+            }
+        }
+    })
+}
+
+fn handles_signals(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    let main = threading.call_method0("main_thread")?.getattr("ident")?;
+    main.eq(threading.call_method0("get_ident")?)
 }
 
 /// Runs `work` with gradients recorded or not, then as before.
@@ -56,7 +119,7 @@ pub(crate) fn with_grad<T>(on: bool, work: impl FnOnce(&Run) -> T) -> T {
 
 /// Sends the warnings of programs to Python.
 pub(crate) fn pass_warnings(py: Python<'_>) -> PyResult<()> {
-    let warnings = with_run(Run::take_warnings);
+    let warnings = thread_run().take_warnings();
     if warnings.is_empty() {
         return Ok(());
     }
@@ -117,19 +180,19 @@ pub(crate) fn draw_from(state: Py<PyAny>, keep: Py<PyAny>) {
 /// Seeds the random numbers of all programs of the process.
 #[pyfunction]
 pub(crate) fn manual_seed(py: Python<'_>, seed: i64) {
-    py.detach(|| with_run(|run| run.seed(seed as u64)));
+    py.detach(|| thread_run().seed(seed as u64));
 }
 
 /// Whether calls of this thread record gradients.
 #[pyfunction]
 pub(crate) fn grad_enabled() -> bool {
-    with_run(Run::grad_enabled)
+    thread_run().grad_enabled()
 }
 
 /// Lets calls of this thread record gradients or not; gives what was before.
 #[pyfunction]
 pub(crate) fn set_grad_enabled(on: bool) -> bool {
-    with_run(|run| run.set_grad_enabled(on))
+    thread_run().set_grad_enabled(on)
 }
 
 /// Whether calls of this thread run the program that the passes made, by plans; else they run it as it was compiled.
@@ -147,7 +210,7 @@ pub(crate) fn set_optimized(on: bool) -> bool {
 /// How many plans of a function programs keep, each for one kind of arguments.
 #[pyfunction]
 pub(crate) fn set_plan_limit(plans: usize) {
-    with_run(|run| run.set_plan_limit(plans));
+    thread_run().set_plan_limit(plans);
 }
 
 /// The toolkit as it is now.

@@ -37,3 +37,12 @@ t = flambeau.trace(f, (x,))
 print(jit.script, flambeau.float32, flambeau.ones(2, dtype=flambeau.float32), np.ones(2))
 for name, parameter in m.named_parameters():
     print(name, parameter)
+
+limited = flambeau.load("examples/lstm_cell.pt", limits=flambeau.Limits(memory="1G", steps=10**6))
+with flambeau.limits(seconds=10.0) as block:
+    try:
+        bytes_at_once: int | None = block.memory
+        print(f(x, 3), bytes_at_once)
+    except flambeau.LimitError as error:
+        reached: str = error.limit
+        print(reached, error.place)

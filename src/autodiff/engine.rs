@@ -87,7 +87,7 @@ impl<'a> Engine<'a> {
             self.give(&edge, gradient)?;
         }
         while let Some((_, (node, gradients))) = self.ready.pop_last() {
-            self.run.check()?;
+            self.run.pause()?;
             self.capture(&node, &gradients)?;
             self.keep(&node, &gradients)?;
             if self.needed.as_ref().is_some_and(|needed| !needed.contains(&node.number)) {

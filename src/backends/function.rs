@@ -10,9 +10,10 @@ use crate::dialects::loops::reach::reach;
 use crate::dialects::loops::{self, Elem, Kernel, Param, Ty};
 use crate::ir::Graph;
 use crate::passes::loop_nests::check_bounds;
+use crate::resources::Once;
 use crate::tensor::{Snapshot, Storage, Tensor};
 use crate::value::Value;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A kernel that a program calls.
 pub struct KernelFunction {
@@ -21,8 +22,8 @@ pub struct KernelFunction {
     names: Vec<String>,
     graph: Graph,
     backend: Arc<dyn Backend>,
-    plain: OnceLock<Result<Arc<dyn Executable>>>,
-    checked: OnceLock<Result<Arc<dyn Executable>>>,
+    plain: Once<Arc<dyn Executable>>,
+    checked: Once<Arc<dyn Executable>>,
 }
 
 /// Arguments that fit the parameters.
@@ -41,7 +42,7 @@ impl KernelFunction {
     pub fn new(graph: &Graph, backend: Arc<dyn Backend>) -> Result<KernelFunction> {
         let kernel = loops::decode(graph)?;
         let names = graph.inputs().iter().map(|input| graph.display_name(*input).to_string()).collect();
-        let (plain, checked) = (OnceLock::new(), OnceLock::new());
+        let (plain, checked) = (Once::default(), Once::default());
         Ok(KernelFunction { kernel, names, graph: graph.clone(), backend, plain, checked })
     }
 
@@ -56,10 +57,10 @@ impl KernelFunction {
     pub fn run(&self, arguments: &[Value]) -> Result<()> {
         let mut given = self.given(arguments)?;
         let executable = if self.stays_within(&given) {
-            self.plain.get_or_init(|| self.backend.compile(&self.kernel)).clone()?
+            self.plain.get_or_make(|| self.backend.compile(&self.kernel))?
         } else {
             given.args.extend(given.lengths.iter().map(|n| Arg::Int(*n as i64)));
-            self.checked.get_or_init(|| self.compile_checked()).clone()?
+            self.checked.get_or_make(|| self.compile_checked())?
         };
         let stores: Vec<Storage> = given.storages(true);
         let loads: Vec<Storage> = given.storages(false);

@@ -9,11 +9,11 @@ use crate::dialects::loops::{self, Elem, Ty};
 use crate::ir::Graph;
 use crate::lowering::scalars::{FULL, ListUse, ScalarLoop, Takes};
 use crate::passes::loop_nests::check_bounds;
-use crate::resources::{budget, memory};
+use crate::resources::{Once, budget, host, memory};
 use crate::value::{List, Value};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// Elements that a list that grows has room for at first, beyond twice those that it has.
 const ROOM: usize = 256;
@@ -27,7 +27,7 @@ pub struct ScalarKernel {
     /// None for the one that runs kernels on the CPU, which is not made before something is compiled.
     backend: Option<Arc<dyn Backend>>,
     counters: Arc<FusionCounters>,
-    compiled: OnceLock<Result<Arc<dyn Executable>>>,
+    compiled: Once<Arc<dyn Executable>>,
     /// Elements that a list had to have room for.
     room: AtomicUsize,
 }
@@ -63,7 +63,7 @@ impl ScalarKernel {
         backend: Option<Arc<dyn Backend>>,
         counters: Arc<FusionCounters>,
     ) -> ScalarKernel {
-        let (compiled, room) = (OnceLock::new(), AtomicUsize::new(ROOM));
+        let (compiled, room) = (Once::default(), AtomicUsize::new(ROOM));
         ScalarKernel { name, lowered, checked: false, backend, counters, compiled, room }
     }
 
@@ -84,16 +84,16 @@ impl ScalarKernel {
 
     /// Whether it is compiled.
     pub fn is_ready(&self) -> bool {
-        self.compiled.get().is_some_and(Result::is_ok)
+        self.compiled.get().is_some()
     }
 
     /// Does what is left of a loop and gives the numbers that it carries behind the last iteration. None, with nothing changed,
     /// where the interpreter must do it, which is counted with its reason. Fails where the run must end.
     pub fn run(&self, rest: &LoopRest<'_>) -> Result<Option<Vec<Value>>> {
-        let executable = match self.compiled.get_or_init(|| self.compile()) {
+        let executable = match self.compiled.get_or_make(|| self.compile()) {
             Ok(executable) => executable,
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
-            Err(error) => return Err(error.clone()),
+            Err(error) => return Err(error),
         };
         loop {
             let room = self.room.load(Ordering::Relaxed);
@@ -190,6 +190,8 @@ impl ScalarKernel {
             .chain(grown.iter_mut().map(bytemuck::bytes_of_mut));
         let memory = memory.map(Memory::Write).collect();
         let mut launch = Launch { memory, args: args.to_vec().into(), grain: 1 };
+        // The lists are copies: nobody waits for them.
+        let rest_here = host::at_rest();
         // SAFETY: the lowering asks whether an index lies in a list, or whether it has room, before each access to one, and
         // touches the one element of other buffers; a kernel that may be another asks before each access. No two arguments
         // share memory, and the kernel has no parallel loop whose iterations could meet: it stores to buffers of one element.
@@ -197,6 +199,7 @@ impl ScalarKernel {
         unsafe {
             executable.run(&mut launch)?;
         }
+        drop(rest_here);
         for (((used, list), elements), length) in lowered.lists.iter().zip(rest.lists).zip(&lists).zip(&grown)
         {
             if used.written {

@@ -91,6 +91,8 @@ pub struct Report {
     pub hints: Vec<String>,
     /// The call chain, innermost first.
     pub frames: Vec<Frame>,
+    /// Of a run that reached a limit: the limit's name, as hosts call it (`memory`, `steps`), or `cancel`.
+    pub limit: Option<&'static str>,
 }
 
 /// A failure with its place, reason and hint. Boxed, so that `Result` stays small.
@@ -113,6 +115,7 @@ impl Diagnostic {
             notes: Vec::new(),
             hints: Vec::new(),
             frames: Vec::new(),
+            limit: None,
         }))
     }
 
@@ -201,6 +204,12 @@ impl Diagnostic {
     /// Adds the next outer step of the call chain.
     pub fn frame(mut self, function: impl Into<String>, span: Option<Span>) -> Self {
         self.0.frames.push(Frame { function: function.into(), span });
+        self
+    }
+
+    /// Names the limit that was reached.
+    pub fn limit(mut self, name: &'static str) -> Self {
+        self.0.limit = Some(name);
         self
     }
 

@@ -17,7 +17,7 @@ use crate::value::{Future, Value};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -84,6 +84,7 @@ pub trait Watcher: Send + Sync {
 /// The state of one task of a run.
 pub struct Run {
     shared: Arc<Shared>,
+    account: Arc<Account>,
     grad_enabled: Cell<bool>,
     composites: RefCell<Option<Arc<dyn Composites>>>,
     autograd: RefCell<Option<Arc<dyn Autograd>>>,
@@ -95,7 +96,6 @@ pub struct Run {
 /// What all tasks of a run have in common.
 struct Shared {
     stdout: Mutex<Box<dyn Write + Send>>,
-    printed: AtomicU64,
     warnings: Mutex<Warnings>,
     observer: Mutex<Option<GroupObserver>>,
     generator: Mutex<Option<Generator>>,
@@ -103,9 +103,19 @@ struct Shared {
     keeper: Mutex<Option<Arc<dyn StateKeeper>>>,
     audits: AtomicBool,
     plan_limit: AtomicUsize,
+}
+
+/// What the tasks of a run may use together.
+struct Account {
+    budget: Arc<Budget>,
     /// Forked tasks that may not have ended.
     tasks: Mutex<Vec<Future>>,
-    budget: Arc<Budget>,
+}
+
+impl Account {
+    fn new(budget: Arc<Budget>) -> Arc<Account> {
+        Arc::new(Account { budget, tasks: Mutex::default() })
+    }
 }
 
 #[derive(Default)]
@@ -154,18 +164,16 @@ impl Run {
     fn assemble(stdout: Box<dyn Write + Send>, budget: Arc<Budget>) -> Run {
         let shared = Shared {
             stdout: Mutex::new(stdout),
-            printed: AtomicU64::new(0),
             warnings: Mutex::default(),
             observer: Mutex::default(),
             generator: Mutex::default(),
             keeper: Mutex::default(),
             audits: AtomicBool::new(false),
             plan_limit: AtomicUsize::new(PLANS),
-            tasks: Mutex::default(),
-            budget,
         };
         Run {
             shared: Arc::new(shared),
+            account: Account::new(budget),
             grad_enabled: Cell::new(true),
             composites: RefCell::default(),
             autograd: RefCell::default(),
@@ -179,6 +187,7 @@ impl Run {
     pub fn fork(&self) -> Run {
         Run {
             shared: Arc::clone(&self.shared),
+            account: Arc::clone(&self.account),
             grad_enabled: self.grad_enabled.clone(),
             composites: self.composites.clone(),
             autograd: self.autograd.clone(),
@@ -186,6 +195,12 @@ impl Run {
             methods: self.methods.clone(),
             watcher: RefCell::default(),
         }
+    }
+
+    /// The same run with limits and forked tasks of its own: for hosts that call programs one after another, each call within
+    /// its limits. Output, warnings and generator stay the run's.
+    pub fn within(&self, budget: Arc<Budget>) -> Run {
+        Run { account: Account::new(budget), ..self.fork() }
     }
 
     // --- who runs what ---
@@ -312,45 +327,55 @@ impl Run {
 
     /// What the run may use.
     pub fn limits(&self) -> &Limits {
-        self.shared.budget.limits()
+        self.account.budget.limits()
     }
 
     /// Makes this thread charge what it allocates to the run, as long as the result lives. The interpreter does so by itself;
     /// whoever loads files or runs passes for a run may do it too.
     pub fn install(&self) -> Installed {
-        self.shared.budget.install()
+        self.account.budget.install()
     }
 
     /// Ends the run from any thread.
     pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle(Arc::clone(&self.shared.budget))
+        CancelHandle(Arc::clone(&self.account.budget))
     }
 
     /// Fails if the run was cancelled, is out of time or out of memory.
     pub fn check(&self) -> Result<()> {
-        self.shared.budget.check()
+        self.account.budget.check()
+    }
+
+    /// The same where the thread holds nothing that another one may wait for: its host is asked, too.
+    pub fn pause(&self) -> Result<()> {
+        self.account.budget.pause()
+    }
+
+    /// Asks the host alone whether the run must end, where the thread holds nothing: for work that was checked just now.
+    pub fn ask_host(&self) -> Result<()> {
+        self.account.budget.ask_host()
     }
 
     /// Takes up to `wanted` steps, at least one. Fails where the run must end.
     pub fn take_steps(&self, wanted: u32) -> Result<u32> {
-        self.shared.budget.take_steps(wanted)
+        self.account.budget.take_steps(wanted)
     }
 
     /// Gives back steps that were taken and not used.
     pub fn give_back_steps(&self, unused: u32) {
-        self.shared.budget.give_back_steps(unused);
+        self.account.budget.give_back_steps(unused);
     }
 
     /// Bytes that the run holds now, as far as they are charged: none without a limit of memory.
     pub fn live_bytes(&self) -> u64 {
-        self.shared.budget.live_bytes()
+        self.account.budget.live_bytes()
     }
 
     // --- tasks ---
 
     /// Counts a forked task as one of the run. Fails where too many are open.
     pub fn open_task(&self, task: &Future) -> Result<()> {
-        let mut tasks = self.shared.tasks.lock();
+        let mut tasks = self.account.tasks.lock();
         // Looking for ended ones each time would make many forks quadratic.
         if tasks.len() == tasks.capacity() || tasks.len() >= self.limits().forks {
             tasks.retain(|task| !task.is_done());
@@ -366,7 +391,7 @@ impl Run {
     /// run must end does not begin.
     pub fn finish_tasks(&self) {
         loop {
-            let Some(task) = self.shared.tasks.lock().pop() else { return };
+            let Some(task) = self.account.tasks.lock().pop() else { return };
             if let Err(error) = self.check() {
                 task.give_up(error);
             }
@@ -431,25 +456,15 @@ impl Run {
 
     /// Prints text as `print` does. A closed pipe is not the program's fault and is ignored.
     pub fn print(&self, text: &str) -> Result<()> {
-        let bytes = text.len() as u64;
-        let before = self.shared.printed.fetch_add(bytes, Ordering::Relaxed);
-        if let Some(limit) = self.limits().output
-            && before.saturating_add(bytes) > limit
-        {
-            return Err(limits::too_much_output(limit));
-        }
+        self.account.budget.take_output(text.len() as u64)?;
         let _ = self.shared.stdout.lock().write_all(&bytes::bytes(text));
         Ok(())
     }
 
     /// Records a warning of the program.
     pub fn warn(&self, text: String) -> Result<()> {
+        self.account.budget.take_warning()?;
         let mut warnings = self.shared.warnings.lock();
-        if let Some(limit) = self.limits().warnings
-            && warnings.kept.len() + warnings.left_out >= limit
-        {
-            return Err(limits::too_many_warnings(limit));
-        }
         if warnings.kept.len() < KEPT_WARNINGS {
             warnings.kept.push(text);
         } else {

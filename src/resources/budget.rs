@@ -3,13 +3,18 @@
 //! A run *installs* its budget in each thread that works for it ([`Budget::install`]); storages, lists and text that are
 //! made meanwhile are charged to it and credit it when they are freed, wherever that happens. Without an installed budget,
 //! or with one that has no limit of memory, nothing is counted. Work that loops long asks [`check`] now and then, or
-//! [`is_stopped`] where it cannot fail and its result is thrown away afterwards.
+//! [`is_stopped`] where it cannot fail and its result is thrown away afterwards; where it holds nothing that another thread may
+//! wait for it asks [`pause`], which lets the host end it too.
+//!
+//! Budgets nest ([`Budget::within`]): what is charged to one is charged to the one around it, and the first that is used up
+//! ends the work.
 
-use super::Limits;
+use super::host;
+use super::limits::{self, Limits};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Why work must end.
@@ -24,8 +29,14 @@ pub struct Budget {
     steps: AtomicU64,
     deadline: Option<Instant>,
     live: AtomicU64,
+    printed: AtomicU64,
+    warned: AtomicUsize,
     /// 0 while work may go on, else why it must end.
     stop: AtomicU8,
+    /// Nothing is charged to it by threads any more; see [`super::scope`].
+    ended: AtomicBool,
+    /// What is charged besides. Where it has a limit, this one has one that is as low.
+    outer: Option<Arc<Budget>>,
 }
 
 /// Whether the process as a whole has grown to its memory limit.
@@ -49,7 +60,21 @@ impl Budget {
         Budget { limits, deadline, ..Budget::default() }
     }
 
-    /// What it was made with.
+    /// A budget with these limits within another one: both hold.
+    pub fn within(limits: Limits, outer: Option<Arc<Budget>>) -> Budget {
+        let mut budget = Budget::new(limits);
+        if let Some(outer) = outer {
+            budget.limits = limits.both(&outer.limits);
+            // The earlier end counts.
+            if outer.deadline.is_some_and(|end| budget.deadline.is_none_or(|own| end < own)) {
+                (budget.deadline, budget.limits.time) = (outer.deadline, outer.limits.time);
+            }
+            budget.outer = Some(outer);
+        }
+        budget
+    }
+
+    /// What it was made with, and what holds around it.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -72,25 +97,70 @@ impl Budget {
     /// Takes up to `wanted` steps, at least one. Fails where work must end.
     pub fn take_steps(&self, wanted: u32) -> Result<u32> {
         self.check()?;
+        self.draw_steps(wanted)
+    }
+
+    fn draw_steps(&self, wanted: u32) -> Result<u32> {
         let Some(limit) = self.limits.steps else { return Ok(wanted) };
         let before = self.steps.fetch_add(u64::from(wanted), Ordering::Relaxed);
-        let given = limit.saturating_sub(before).min(u64::from(wanted)) as u32;
-        self.give_back_steps(wanted - given);
-        if given == 0 {
-            return Err(exceeded(format!("the limit of {limit} steps was reached"), "--max-steps"));
-        }
-        Ok(given)
+        let mut given = limit.saturating_sub(before).min(u64::from(wanted)) as u32;
+        let drawn = match &self.outer {
+            _ if given == 0 => {
+                Err(exceeded(format!("the limit of {limit} steps was reached"), "--max-steps"))
+            }
+            Some(outer) => outer.draw_steps(given),
+            None => Ok(given),
+        };
+        given = *drawn.as_ref().unwrap_or(&0);
+        self.steps.fetch_sub(u64::from(wanted - given), Ordering::Relaxed);
+        drawn
     }
 
     /// Gives back steps that were taken and not used.
     pub fn give_back_steps(&self, unused: u32) {
-        if self.limits.steps.is_some() {
-            self.steps.fetch_sub(u64::from(unused), Ordering::Relaxed);
+        self.give_back(u64::from(unused));
+    }
+
+    fn give_back(&self, steps: u64) {
+        for budget in self.chain().filter(|budget| budget.limits.steps.is_some()) {
+            budget.steps.fetch_sub(steps, Ordering::Relaxed);
         }
+    }
+
+    /// Counts bytes that the program is about to print. Fails where they are too many.
+    pub fn take_output(&self, bytes: u64) -> Result<()> {
+        for budget in self.chain() {
+            let Some(limit) = budget.limits.output else { break };
+            let before = budget.printed.fetch_add(bytes, Ordering::Relaxed);
+            if before.saturating_add(bytes) > limit {
+                return Err(limits::too_much_output(limit));
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a warning that the program is about to give. Fails where there are too many.
+    pub fn take_warning(&self) -> Result<()> {
+        for budget in self.chain() {
+            let Some(limit) = budget.limits.warnings else { break };
+            if budget.warned.fetch_add(1, Ordering::Relaxed) >= limit {
+                return Err(limits::too_many_warnings(limit));
+            }
+        }
+        Ok(())
+    }
+
+    /// This one and those around it.
+    fn chain(&self) -> impl Iterator<Item = &Budget> {
+        std::iter::successors(Some(self), |budget| budget.outer.as_deref())
     }
 
     /// Whether work must end; looks at the clock.
     pub fn is_stopped(&self) -> bool {
+        self.chain().any(Budget::is_used_up)
+    }
+
+    fn is_used_up(&self) -> bool {
         if self.stop.load(Ordering::Relaxed) != 0 {
             return true;
         }
@@ -109,12 +179,31 @@ impl Budget {
 
     /// Fails, with the limit's name, where work must end.
     pub fn check(&self) -> Result<()> {
-        if self.is_stopped() { Err(self.reason()) } else { Ok(()) }
+        match self.chain().find(|budget| budget.is_used_up()) {
+            Some(budget) => Err(budget.reason()),
+            None => Ok(()),
+        }
+    }
+
+    /// The same where the thread holds nothing that another one may wait for: its host is asked, too.
+    pub fn pause(&self) -> Result<()> {
+        self.ask_host()?;
+        self.check()
+    }
+
+    /// Asks the host alone: for work that was checked just now.
+    #[inline]
+    pub fn ask_host(&self) -> Result<()> {
+        if !host::says_stop() {
+            return Ok(());
+        }
+        self.cancel();
+        self.check()
     }
 
     fn reason(&self) -> Diagnostic {
         match self.stop.load(Ordering::Relaxed) {
-            CANCELLED => Diagnostic::new(ErrorKind::Limit, "the run was cancelled"),
+            CANCELLED => Diagnostic::new(ErrorKind::Limit, "the run was cancelled").limit("cancel"),
             LATE => {
                 let seconds = self.limits.time.map_or(0.0, |time| time.as_secs_f64());
                 exceeded(format!("the time limit of {seconds} s was reached"), "--timeout")
@@ -137,21 +226,56 @@ impl Budget {
         exceeded(message, "--max-memory")
     }
 
-    /// Takes bytes; false, with nothing taken, where they are too many.
-    fn take(&self, bytes: u64) -> bool {
-        let Some(max) = self.limits.bytes else { return true };
+    /// Takes bytes. Fails, with nothing taken, where they are too many.
+    fn take(&self, bytes: u64) -> Result<()> {
+        let Some(max) = self.limits.bytes else { return Ok(()) };
         let before = self.live.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > max {
+        let taken = match &self.outer {
+            _ if before.saturating_add(bytes) > max => Err(None),
+            Some(outer) => outer.take(bytes).map_err(Some),
+            None => Ok(()),
+        };
+        taken.map_err(|error| {
             self.live.fetch_sub(bytes, Ordering::Relaxed);
-            return false;
+            error.unwrap_or_else(|| self.too_much(bytes))
+        })
+    }
+
+    /// Takes bytes that are there already: where they are too many, its work must end. What is around it may go on with other work.
+    fn follow(&self, bytes: u64) {
+        let mut full = false;
+        for budget in self.chain() {
+            let Some(max) = budget.limits.bytes else { break };
+            let before = budget.live.fetch_add(bytes, Ordering::Relaxed);
+            full |= before.saturating_add(bytes) > max;
         }
-        true
+        if full {
+            let _ = self.stop.compare_exchange(0, FULL, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    fn credit(&self, bytes: u64) {
+        for budget in self.chain().take_while(|budget| budget.limits.bytes.is_some()) {
+            budget.live.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Fails if so many more bytes would be too many.
+    fn expect(&self, bytes: u64) -> Result<()> {
+        for budget in self.chain() {
+            let Some(max) = budget.limits.bytes else { break };
+            if budget.live_bytes().saturating_add(bytes) > max {
+                return Err(budget.too_much(bytes));
+            }
+        }
+        Ok(())
     }
 }
 
 /// An error that says which limit was reached; `option` is the command line's name for it.
-pub fn exceeded(message: impl Into<String>, option: &str) -> Diagnostic {
-    Diagnostic::new(ErrorKind::Limit, message).hint(format!("{option} sets it"))
+pub fn exceeded(message: impl Into<String>, option: &'static str) -> Diagnostic {
+    let name = if option == "--timeout" { "seconds" } else { option.trim_start_matches("--max-") };
+    Diagnostic::new(ErrorKind::Limit, message).limit(name).hint(format!("{option} sets it"))
 }
 
 /// A number of bytes in the unit that fits.
@@ -187,7 +311,25 @@ pub fn install(budget: Option<Arc<Budget>>) -> Installed {
 
 /// This thread's budget.
 pub fn current() -> Option<Arc<Budget>> {
-    CURRENT.with(|current| current.borrow().clone())
+    CURRENT.with(|current| {
+        let mut current = current.borrow_mut();
+        // One that another thread ended, or that was ended before one within it.
+        while let Some(budget) = current.as_ref().filter(|budget| budget.ended.load(Ordering::Relaxed)) {
+            *current = budget.outer.clone();
+        }
+        current.clone()
+    })
+}
+
+/// Makes a budget this thread's until [`end`] ends it.
+pub(super) fn begin(budget: Arc<Budget>) {
+    CURRENT.with(|current| *current.borrow_mut() = Some(budget));
+}
+
+/// Ends a budget: no thread charges to it from its next look on.
+pub(super) fn end(budget: &Budget) {
+    budget.ended.store(true, Ordering::Relaxed);
+    drop(current());
 }
 
 /// Steps that compiled loops run between two looks at the budget.
@@ -207,8 +349,8 @@ pub fn steps_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
 
 /// Gives back steps of this thread's budget whose work was undone.
 pub fn give_back_all_steps(steps: u64) {
-    if let Some(budget) = current().filter(|budget| budget.limits.steps.is_some()) {
-        budget.steps.fetch_sub(steps, Ordering::Relaxed);
+    if let Some(budget) = current() {
+        budget.give_back(steps);
     }
 }
 
@@ -220,12 +362,18 @@ pub fn take_all_steps(steps: u64) -> Result<()> {
     while left > 0 {
         left -= u64::from(budget.take_steps(left.min(u64::from(u32::MAX)) as u32)?);
     }
-    budget.check()
+    if host::is_at_rest() { budget.pause() } else { budget.check() }
 }
 
 /// Fails where this thread's work must end: cancelled, out of time, or out of memory.
 pub fn check() -> Result<()> {
     CURRENT.with(|current| current.borrow().as_ref().map_or(Ok(()), |budget| budget.check()))
+}
+
+/// The same where the thread holds nothing that another one may wait for: its host is asked, too.
+pub fn pause() -> Result<()> {
+    // The host may do anything meanwhile, so nothing is borrowed.
+    current().map_or(Ok(()), |budget| budget.pause())
 }
 
 /// Whether this thread's work must end. Loops that cannot fail leave early then; whoever called them asks [`check`].
@@ -236,24 +384,19 @@ pub fn is_stopped() -> bool {
 /// How many more bytes this thread's budget allows.
 pub fn room() -> usize {
     let Some(budget) = counting() else { return usize::MAX };
-    let left = budget.limits.bytes.map(|max| max.saturating_sub(budget.live_bytes()));
-    left.and_then(|left| usize::try_from(left).ok()).unwrap_or(usize::MAX)
+    let left = |budget: &Budget| budget.limits.bytes.map(|max| max.saturating_sub(budget.live_bytes()));
+    let least = budget.chain().map_while(left).min();
+    least.and_then(|left| usize::try_from(left).ok()).unwrap_or(usize::MAX)
 }
 
 /// Fails if so many more bytes would exceed the memory limit. For work that is about to allocate much in one step.
 pub fn expect_room(bytes: usize) -> Result<()> {
     CURRENT.with(|current| match current.borrow().as_ref() {
-        Some(budget) => {
-            if budget.limits.bytes.is_some() {
-                budget.check()?;
-            }
-            let live = budget.live.load(Ordering::Relaxed);
-            match budget.limits.bytes {
-                Some(max) if live.saturating_add(bytes as u64) > max => Err(budget.too_much(bytes as u64)),
-                _ => Ok(()),
-            }
+        Some(budget) if budget.limits.bytes.is_some() => {
+            budget.check()?;
+            budget.expect(bytes as u64)
         }
-        None => Ok(()),
+        _ => Ok(()),
     })
 }
 
@@ -288,9 +431,8 @@ impl Charge {
         let Some(budget) = &self.budget else { return Ok(()) };
         let bytes = bytes as u64;
         match bytes.checked_sub(self.bytes) {
-            Some(more) if !budget.take(more) => return Err(budget.too_much(more)),
-            Some(_) => {}
-            None => _ = budget.live.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
+            Some(more) => budget.take(more)?,
+            None => budget.credit(self.bytes - bytes),
         }
         self.bytes = bytes;
         Ok(())
@@ -304,14 +446,11 @@ impl Charge {
         }
         let Some(budget) = &self.budget else { return };
         let bytes = bytes as u64;
-        let before = match bytes.checked_sub(self.bytes) {
-            Some(more) => budget.live.fetch_add(more, Ordering::Relaxed).saturating_add(more),
-            None => budget.live.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
-        };
-        self.bytes = bytes;
-        if budget.limits.bytes.is_some_and(|max| before > max) {
-            let _ = budget.stop.compare_exchange(0, FULL, Ordering::Relaxed, Ordering::Relaxed);
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => budget.follow(more),
+            None => budget.credit(self.bytes - bytes),
         }
+        self.bytes = bytes;
     }
 }
 
@@ -327,7 +466,7 @@ fn counting() -> Option<Arc<Budget>> {
 impl Drop for Charge {
     fn drop(&mut self) {
         if let Some(budget) = &self.budget {
-            budget.live.fetch_sub(self.bytes, Ordering::Relaxed);
+            budget.credit(self.bytes);
         }
     }
 }
@@ -373,6 +512,31 @@ mod tests {
         budget.check().expect("goes on");
         budget.cancel();
         assert!(budget.check().expect_err("cancelled").message().contains("cancelled"));
+    }
+
+    #[test]
+    fn a_budget_within_another_charges_both() {
+        let some = |steps, bytes| Limits { steps: Some(steps), bytes: Some(bytes), ..Limits::default() };
+        let outer = Arc::new(Budget::new(some(10, 100)));
+        let inner = Arc::new(Budget::within(some(8, 1000), Some(Arc::clone(&outer))));
+        let _installed = inner.install();
+        let charge = Charge::new(60).expect("fits both");
+        assert_eq!((outer.live_bytes(), inner.live_bytes(), room()), (60, 60, 40));
+        let error = Charge::new(60).expect_err("too much for the outer one");
+        assert!(error.message().contains("100 bytes was reached: 60 bytes are in use"), "{error}");
+        assert_eq!(error.report().limit, Some("memory"));
+        drop(charge);
+        assert_eq!((outer.live_bytes(), inner.live_bytes()), (0, 0));
+        assert_eq!(outer.take_steps(5).ok(), Some(5));
+        assert_eq!(inner.take_steps(8).ok(), Some(5));
+        inner.give_back_steps(1);
+        assert_eq!(inner.take_steps(8).ok(), Some(1));
+        assert_eq!(inner.take_steps(1).expect_err("none left").report().limit, Some("steps"));
+        outer.cancel();
+        assert_eq!(inner.check().expect_err("cancelled around it").report().limit, Some("cancel"));
+        let late = Limits { time: Some(Duration::ZERO), ..Limits::default() };
+        let late = Budget::within(Limits::default(), Some(Arc::new(Budget::new(late))));
+        assert_eq!(late.check().expect_err("late").report().limit, Some("seconds"));
     }
 
     #[test]

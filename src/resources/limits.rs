@@ -1,7 +1,7 @@
 //! What one run may use: the limits that a host gives for programs it does not trust.
 
 use super::budget::exceeded;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Result};
 use std::time::Duration;
 
 /// Limits of one run, its forks included. `None` is no limit. Below its limits a program answers as it does without;
@@ -42,6 +42,52 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Both limits at once: of each kind the lower one. Time is left out, as it began at different moments.
+    pub(super) fn both(self, other: &Limits) -> Limits {
+        fn lower<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            }
+        }
+        Limits {
+            steps: lower(self.steps, other.steps),
+            bytes: lower(self.bytes, other.bytes),
+            time: self.time,
+            depth: self.depth.min(other.depth),
+            output: lower(self.output, other.output),
+            warnings: lower(self.warnings, other.warnings),
+            forks: self.forks.min(other.forks),
+        }
+    }
+}
+
+/// A number of bytes as people write it, with K, M, G or T for powers of 1024: `512M`, `1.5G`.
+pub fn bytes_of(text: &str) -> Result<u64> {
+    let odd = || Diagnostic::input(format!("'{text}' is no size: sizes are written as 512M or 1G"));
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1 << 40,
+        _ => return Err(odd()),
+    };
+    let number: f64 = digits.parse().map_err(|_| odd())?;
+    if !(number >= 0.0 && number.is_finite()) {
+        return Err(odd());
+    }
+    Ok((number * factor as f64) as u64)
+}
+
+/// A time in seconds. Fails for what is no time.
+pub fn seconds_of(number: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(number)
+        .map_err(|error| Diagnostic::input(format!("{number} s is no limit of time: {error}")))
+}
+
 /// The program printed more than `limit` bytes.
 pub fn too_much_output(limit: u64) -> Diagnostic {
     exceeded(format!("the program printed more than its limit of {limit} bytes"), "--max-output")
@@ -61,5 +107,5 @@ pub fn too_many_forks(limit: usize) -> Diagnostic {
 /// Calls are nested deeper than the limit, in `function`. It is Python's error, as a program can reach the default limit.
 pub fn too_deep(limit: usize, function: &str) -> Diagnostic {
     let message = format!("maximum recursion depth exceeded: {limit} calls are running in '{function}'");
-    Diagnostic::raised("RecursionError", message).hint("--max-depth sets the limit")
+    Diagnostic::raised("RecursionError", message).limit("depth").hint("--max-depth sets the limit")
 }

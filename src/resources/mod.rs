@@ -4,13 +4,20 @@
 //! tensor, no graph and no value.
 
 pub mod budget;
+pub mod host;
 pub mod limits;
 pub mod memory;
 pub mod names;
+mod once;
 pub mod pool;
+pub mod scope;
+mod sync;
 pub mod tasks;
 mod team;
+#[cfg(test)]
+mod team_tests;
 
 pub use budget::{Budget, Charge};
 pub use limits::Limits;
 pub use memory::{Collect, Scratch};
+pub use once::Once;

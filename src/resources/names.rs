@@ -42,6 +42,7 @@ pub fn check() -> Result<()> {
     let error = Diagnostic::new(
         ErrorKind::Limit,
         format!("the names of all files take {taken}, their limit is {limit}"),
-    );
+    )
+    .limit("names");
     Err(error.hint("names live as long as the process; `resources::names::limit` sets the limit, a new process begins anew"))
 }

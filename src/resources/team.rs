@@ -4,31 +4,29 @@
 //! to wake a thread takes as long as a small op. Where there are fewer cores than threads it sleeps at once. A loop waits for
 //! the threads that have joined it, never for one that has not: on a busy machine the asking thread does all the work itself.
 //! Any number of threads may ask at the same time. The team knows neither pieces nor budgets.
+//!
+//! The file is also compiled against a model checker (`tests/model`), which is why threads and locks come from `super::sync`.
 #![allow(unsafe_code, reason = "a loop is lent to other threads; `Open` takes it back before it ends")]
 
-use parking_lot::{Condvar, Mutex};
+use super::sync::{self, AtomicBool, AtomicUsize, Condvar, Instant, LOOKS, Mutex, Ordering, Thread};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long an idle thread looks for work before it sleeps, and an asking one for the end of its loop.
-const PATIENCE: Duration = Duration::from_micros(200);
+pub(super) const PATIENCE: Duration = Duration::from_micros(200);
 /// From then on it lets others have the core between two looks.
 const COURTEOUS: Duration = Duration::from_micros(20);
-/// Looks between two looks at the clock.
-const LOOKS: usize = 32;
 
 /// Threads that wait for loops; they end with it.
 pub(super) struct Team {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     helpers: usize,
 }
 
 /// What the team's threads see.
-struct Shared {
+pub(super) struct Shared {
     /// Loops that may be joined; the newest is last.
     open: Mutex<Vec<Arc<Region>>>,
     /// Loops that were begun.
@@ -72,7 +70,7 @@ impl Team {
             looks,
         });
         let start = |n: usize| {
-            let thread = std::thread::Builder::new().name(format!("flambeau-{n}")).stack_size(stack_bytes);
+            let thread = sync::Builder::new().name(format!("flambeau-{n}")).stack_size(stack_bytes);
             let shared = Arc::clone(&shared);
             thread.spawn(move || shared.attend()).is_ok()
         };
@@ -91,7 +89,7 @@ impl Team {
             work: lent,
             present: AtomicUsize::new(0),
             seats: AtomicUsize::new(helpers),
-            owner: std::thread::current(),
+            owner: sync::current(),
             panic: Mutex::default(),
         });
         let open = Open { shared: &self.shared, region: &region };
@@ -200,7 +198,7 @@ impl Drop for Open<'_> {
             return;
         }
         while !empty() {
-            std::thread::park();
+            sync::park();
         }
     }
 }
@@ -213,106 +211,14 @@ fn look_until(holds: impl Fn() -> bool) -> bool {
             if holds() {
                 return true;
             }
-            std::hint::spin_loop();
+            sync::spin_loop();
         }
         let past = since.get_or_insert_with(Instant::now).elapsed();
         if past > PATIENCE {
             return false;
         }
         if past > COURTEOUS {
-            std::thread::yield_now();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const STACK_BYTES: usize = 1 << 20;
-
-    /// Adds up `0..count` on the team.
-    fn sum(team: &Team, count: usize) -> usize {
-        let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        team.run(3, &|| {
-            loop {
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                if n >= count {
-                    return;
-                }
-                sum.fetch_add(n, Ordering::Relaxed);
-            }
-        });
-        sum.into_inner()
-    }
-
-    #[test]
-    fn loops_of_many_threads_are_done_once() {
-        for looks in [false, true] {
-            let team = Team::new(3, STACK_BYTES, looks).expect("threads start");
-            std::thread::scope(|scope| {
-                for thread in 0..8 {
-                    let team = &team;
-                    scope.spawn(move || {
-                        for n in 0..300 {
-                            let count = 2 + (n * 7 + thread) % 50;
-                            assert_eq!(sum(team, count), count * (count - 1) / 2);
-                            if n % 100 == 0 {
-                                // The team falls asleep in between.
-                                std::thread::sleep(PATIENCE * 3);
-                            }
-                        }
-                    });
-                }
-            });
-        }
-    }
-
-    #[test]
-    fn helpers_join_and_loops_nest() {
-        let team = Team::new(1, STACK_BYTES, true).expect("threads start");
-        // Each call waits for the other, so that both threads must be there.
-        let (arrived, inner) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        team.run(1, &|| {
-            arrived.fetch_add(1, Ordering::SeqCst);
-            while arrived.load(Ordering::SeqCst) < 2 {
-                std::thread::yield_now();
-            }
-            inner.fetch_add(sum(&team, 10), Ordering::SeqCst);
-        });
-        assert_eq!((arrived.into_inner(), inner.into_inner()), (2, 90));
-    }
-
-    #[test]
-    fn panics_reach_the_thread_that_asks_and_the_team_goes_on() {
-        let team = Team::new(1, STACK_BYTES, true).expect("threads start");
-        let owner = std::thread::current().id();
-        for in_helper in [false, true] {
-            let arrived = AtomicUsize::new(0);
-            let call = || {
-                arrived.fetch_add(1, Ordering::SeqCst);
-                while arrived.load(Ordering::SeqCst) < 2 {
-                    std::thread::yield_now();
-                }
-                assert!((std::thread::current().id() == owner) == in_helper, "on purpose");
-            };
-            let caught = catch_unwind(AssertUnwindSafe(|| team.run(1, &call)));
-            let text = caught.expect_err("it panics").downcast::<&str>().map(|s| *s);
-            assert_eq!(text.ok(), Some("on purpose"));
-            assert_eq!(sum(&team, 100), 4950);
-        }
-    }
-
-    #[test]
-    fn threads_end_with_their_team() {
-        let team = Team::new(2, STACK_BYTES, true).expect("threads start");
-        assert_eq!(sum(&team, 100), 4950);
-        let shared = Arc::downgrade(&team.shared);
-        drop(team);
-        let begin = Instant::now();
-        while shared.strong_count() > 0 {
-            assert!(begin.elapsed() < Duration::from_secs(20), "threads still hold what they share");
-            std::thread::yield_now();
+            sync::yield_now();
         }
     }
 }

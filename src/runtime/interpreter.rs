@@ -243,6 +243,7 @@ impl Machine<'_> {
     /// Counts the step that is about to run. Fails where the run must end.
     fn count_step(&mut self) -> Result<()> {
         if self.steps == 0 {
+            self.run.pause()?;
             self.steps = self.run.take_steps(STEPS)?;
         }
         self.steps -= 1;
@@ -279,6 +280,7 @@ impl Machine<'_> {
             Action::Op(bound) | Action::Number(_, bound) => {
                 let operands = self.operands(step);
                 let results = self.call_op(bound, &operands)?;
+                self.run.ask_host()?;
                 drop(operands);
                 self.store_all(step, results)?;
             }
@@ -332,7 +334,7 @@ impl Machine<'_> {
                 match self.fused(group, (derivatives, code), &operands)? {
                     Some(outputs) => {
                         // Kernels leave their loops when the run must end.
-                        self.run.check()?;
+                        self.run.pause()?;
                         self.store_all(step, outputs.into_iter().map(Value::Tensor))?;
                     }
                     None => self.push(Arc::clone(code), operands.into_vec(), ResultsTo::Caller)?,

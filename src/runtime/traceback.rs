@@ -6,6 +6,11 @@ use crate::diag::{Diagnostic, ErrorKind, Span, torch};
 pub fn python(error: &Diagnostic) -> (String, String) {
     let report = error.report();
     let class = report.class.as_deref().unwrap_or("RuntimeError");
+    if let (ErrorKind::Limit, Some(span)) = (report.kind, &report.span) {
+        let (line, column) = span.line_column();
+        let place = format!("{}:{line}:{}", span.source().name(), column + 1);
+        return (class.to_string(), format!("{} ({place})", report.message));
+    }
     if report.kind != ErrorKind::Raised || report.frames.is_empty() {
         return (class.to_string(), report.message.clone());
     }

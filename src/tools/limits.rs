@@ -3,6 +3,7 @@
 use super::watch::{self, Watch};
 use crate::dialects::{Limits, Run};
 use crate::resources::budget::Installed;
+use crate::resources::limits;
 use clap::Args;
 use std::io::Write;
 use std::time::Duration;
@@ -37,27 +38,13 @@ pub struct LimitOptions {
     pub(in crate::tools) owns_process: bool,
 }
 
-/// A number of bytes, with K, M, G or T for powers of 1024.
 fn bytes(text: &str) -> std::result::Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor: u64 = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 1,
-        "K" | "KB" | "KIB" => 1 << 10,
-        "M" | "MB" | "MIB" => 1 << 20,
-        "G" | "GB" | "GIB" => 1 << 30,
-        "T" | "TB" | "TIB" => 1 << 40,
-        _ => return Err("sizes are written as 512M or 1G".to_string()),
-    };
-    let number: f64 = digits.parse().map_err(|_| "sizes are written as 512M or 1G".to_string())?;
-    if !(number >= 0.0 && number.is_finite()) {
-        return Err("a size is not negative".to_string());
-    }
-    Ok((number * factor as f64) as u64)
+    limits::bytes_of(text).map_err(|error| error.message().to_string())
 }
 
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "give a number of seconds".to_string())?;
-    Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
+    limits::seconds_of(number).map_err(|error| error.message().to_string())
 }
 
 impl LimitOptions {

@@ -2,12 +2,12 @@
 //!
 //! A task that panics completes its future with an error, so nobody waits for it in vain. Each task knows what it waits for;
 //! a task that would wait for itself, through others or not, gets an error instead.
+//!
+//! The file is also compiled against a model checker (`tests/model`), which is why all that it uses comes from its parent and from
+//! `super::sync`.
 
-use super::{Value, nested};
-use crate::diag::{Diagnostic, Result, panics};
-use crate::ir::Type;
-use crate::resources::{Charge, budget};
-use parking_lot::{Condvar, Mutex};
+use super::sync::{self, Condvar, Mutex};
+use super::{Charge, Diagnostic, Result, Type, Value, nested, panics};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct FutureInner {
     task: Mutex<Option<Task>>,
     state: Mutex<Option<Result<Value>>>,
     done: Condvar,
-    /// What the task of this future waits for. Written under [`WAITING`].
+    /// What the task of this future waits for. Written under [`sync::alone`].
     waits_for: Mutex<Option<Future>>,
     _charge: Charge,
 }
@@ -42,20 +42,13 @@ impl Drop for FutureInner {
 /// Bytes that a future and a task's arguments take, about.
 const FUTURE_BYTES: usize = 512;
 
-/// Held while somebody begins to wait, so that two who begin at once see each other.
-static WAITING: Mutex<()> = Mutex::new(());
-
-thread_local! {
+sync::thread_local! {
     /// The tasks that this thread runs, the innermost last: it runs one on top of another that waits for it.
     static RUNNING: RefCell<Vec<Future>> = const { RefCell::new(Vec::new()) };
 }
 
 /// How long a waiting thread sleeps before it asks whether its own work must end.
 const NAP: Duration = Duration::from_millis(20);
-/// Room on the stack that a task begins with; more is made where there is less.
-const STACK_BYTES: usize = 4 << 20;
-/// Less room than this is too little to begin a task.
-const RED_ZONE: usize = 512 << 10;
 
 impl Future {
     /// A future nobody has completed yet.
@@ -95,7 +88,7 @@ impl Future {
         let task = self.0.task.lock().take();
         let Some(task) = task else { return };
         RUNNING.with(|running| running.borrow_mut().push(self.clone()));
-        let caught = panics::catch("a forked task", || stacker::maybe_grow(RED_ZONE, STACK_BYTES, task));
+        let caught = panics::catch("a forked task", || sync::with_room(task));
         RUNNING.with(|running| running.borrow_mut().pop());
         self.complete(caught.and_then(|result| result));
     }
@@ -143,21 +136,24 @@ impl Future {
 
     fn await_result(&self) -> Result<Value> {
         self.run();
-        let mut state = self.0.state.lock();
         loop {
-            if let Some(result) = state.as_ref() {
-                return result.clone();
+            {
+                let mut state = self.0.state.lock();
+                if state.is_none() {
+                    self.0.done.wait_for(&mut state, NAP);
+                }
+                if let Some(result) = state.as_ref() {
+                    return result.clone();
+                }
             }
-            let late = self.0.done.wait_for(&mut state, NAP).timed_out();
-            if late && state.is_none() {
-                budget::check()?;
-            }
+            // Nothing is held: the host may look at this very future meanwhile.
+            sync::pause()?;
         }
     }
 
     /// Notes that this one's task waits for `other`. Fails where `other` waits for this one.
     fn begin_waiting(&self, other: &Future) -> Result<()> {
-        let _alone = WAITING.lock();
+        let _alone = sync::alone();
         let mut next = Some(other.clone());
         while let Some(future) = next {
             if future.same(self) {
@@ -179,57 +175,5 @@ impl Future {
 impl fmt::Debug for Future {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Future({})", if self.is_done() { "done" } else { "pending" })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_waiter_runs_what_nobody_has_begun() {
-        let future = Future::with_task(Type::int(), Box::new(|| Ok(Value::Int(7))));
-        assert!(future.poll().is_none());
-        assert_eq!(future.wait().and_then(|v| v.to_int()).ok(), Some(7));
-    }
-
-    #[test]
-    fn a_panic_is_the_error_of_everybody_who_waits() {
-        let future = Future::with_task(Type::int(), Box::new(|| panic!("on purpose")));
-        for _ in 0..2 {
-            let error = future.wait().expect_err("it panics");
-            assert!(error.message().contains("a forked task panicked: on purpose"), "{error}");
-        }
-    }
-
-    /// Two tasks that wait for each other, begun by a third thread and by the one that waits.
-    #[test]
-    fn a_circle_of_tasks_is_an_error() {
-        let first: Arc<Mutex<Option<Future>>> = Arc::default();
-        let seen = Arc::clone(&first);
-        let wait_for_first = move || match seen.lock().clone() {
-            Some(future) => future.wait(),
-            None => Ok(Value::None),
-        };
-        let second = Future::with_task(Type::int(), Box::new(wait_for_first));
-        let other = second.clone();
-        let future = Future::with_task(Type::int(), Box::new(move || other.wait()));
-        *first.lock() = Some(future.clone());
-        let ran = second.clone();
-        let thread = std::thread::spawn(move || ran.run());
-        let error = future.wait().expect_err("a circle");
-        assert!(error.message().contains("a task waits for itself"), "{error}");
-        thread.join().expect("ends");
-        assert!(second.wait().is_err());
-    }
-
-    #[test]
-    fn a_chain_of_tasks_needs_no_deep_stack() {
-        let mut future = Future::ready(Type::int(), Value::Int(1));
-        for _ in 0..900 {
-            let inner = future.clone();
-            future = Future::with_task(Type::int(), Box::new(move || inner.wait()));
-        }
-        assert_eq!(future.wait().and_then(|v| v.to_int()).ok(), Some(1));
     }
 }

@@ -6,10 +6,13 @@
 pub mod bytes;
 mod container;
 mod future;
+#[cfg(test)]
+mod future_tests;
 mod nested;
 mod object;
 pub mod python_text;
 mod string;
+mod sync;
 mod tensor_text;
 pub mod text;
 mod weak;
@@ -20,8 +23,9 @@ pub use object::{EnumValue, Native, Object, Tuple};
 pub use string::Text;
 pub use weak::WeakValue;
 
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, Result, panics};
 use crate::ir::{Symbol, Type, TypeKind};
+use crate::resources::Charge;
 use crate::tensor::{Device, Scalar, Tensor};
 use num_complex::Complex64;
 use std::sync::Arc;

@@ -1,9 +1,12 @@
-//! The storage protocol under a model checker, which runs the project's own file on thousands of schedules and reports
-//! deadlocks.
+//! The protocols between threads under a model checker, which runs the project's own files on thousands of schedules and reports
+//! deadlocks: that of storage here, that of the team of threads in `team`, that of futures in `future`.
 
+mod future;
+mod locks;
 #[path = "../../src/tensor/shared.rs"]
 mod shared;
 mod sync;
+mod team;
 
 use libtest_mimic::{Failed, Trial};
 use shared::Shared;
@@ -21,20 +24,22 @@ type Cells = [i64; 4];
 type Store = Arc<Shared<Cells>>;
 
 pub fn trials() -> Vec<Trial> {
-    let models: [(&str, fn()); 5] = [
+    let storage: [(&str, fn()); 5] = [
         ("crossed_writers_end", crossed_writers_end),
         ("no_write_is_lost", no_write_is_lost),
         ("readers_see_whole_versions", readers_see_whole_versions),
         ("writers_that_wait_for_the_pool_end", writers_that_wait_for_the_pool_end),
         ("fixed_content_stays_in_place", fixed_content_stays_in_place),
     ];
-    models.map(|(name, model)| Trial::test(format!("model::{name}"), move || explore(model))).into()
+    let models = storage.into_iter().chain(team::MODELS).chain(future::MODELS);
+    models.map(|(name, model)| Trial::test(format!("model::{name}"), move || explore(model))).collect()
 }
 
 fn explore(model: fn()) -> Result<(), Failed> {
     let all = || {
         shuttle::check_random(model, SCHEDULES);
         shuttle::check_pct(model, SCHEDULES, PREEMPTIONS);
+        team::nothing_was_late();
     };
     catch_unwind(AssertUnwindSafe(all)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

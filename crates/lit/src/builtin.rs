@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Deepest nesting of folders that `diff -r` compares.
 const MAX_DEPTH: usize = 64;
+/// Empty lines that `split-file` puts before all parts together: many short parts far down a file would take much memory.
+const MAX_BLANK: usize = 1 << 28;
 
 /// The builtin with this name.
 pub(super) fn find(name: &str) -> Option<fn(Call<'_>) -> i32> {
@@ -416,10 +418,17 @@ fn split_file(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
     let text = read(call, input)?;
     let directory = call.directory.join(output.as_str());
     let mut parts: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut blank = 0;
     for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
         if let Some(name) = separator(line) {
             if name.is_empty() || parts.iter().any(|(known, _)| *known == name) {
                 return Err(format!("{input}:{}: bad or repeated part name '{name}'", number + 1));
+            }
+            blank += if leading { number + 1 } else { 0 };
+            if blank > MAX_BLANK {
+                return Err(format!(
+                    "{input}: the parts would begin with more than {MAX_BLANK} empty lines; use --no-leading-lines"
+                ));
             }
             parts.push((name, if leading { vec![b'\n'; number + 1] } else { Vec::new() }));
         } else if let Some((_, part)) = parts.last_mut() {

@@ -17,6 +17,7 @@ from ._flambeau import __version__, get_num_threads, set_num_threads
 from ._flambeau import grad_enabled as is_grad_enabled
 from ._explain import Explanation, diff, explain
 from ._files import CompilationUnit, freeze, load, save
+from ._limits import LimitError, Limits, limits
 from ._modules import ConstMap, RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject
 from ._answers import _overload, _overload_method
 from ._script import interface, script
@@ -103,7 +104,7 @@ def __getattr__(name: str) -> Any:
 # What `from flambeau import *` brings: all names but those that stand for Python's own (`int`, `isinstance`).
 __all__ = [
     "Any", "Argument", "Attribute", "Block", "CompilationUnit", "CompileError", "ConstMap", "Dialect", "Error",
-    "Explanation", "Final", "FrontendError", "Future", "Generator", "Graph", "Node", "NotSupportedError", "Optional",
+    "Explanation", "Final", "FrontendError", "Future", "Generator", "Graph", "LimitError", "Limits", "Node", "NotSupportedError", "Optional",
     "RecursiveScriptModule", "Rule", "RuleError", "Schema", "ScriptDict", "ScriptFunction", "ScriptList",
     "ScriptMethod", "ScriptModule", "ScriptObject", "ScriptWarning", "Size", "Tensor", "TopLevelTracedModule",
     "TracedModule", "TracerWarning", "TracingCheckError", "Type", "UnsupportedNodeError", "Use", "Value",
@@ -113,7 +114,7 @@ __all__ = [
     "export_opnames", "finfo", "float16", "float32", "float64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
     "float8_e5m2fnuz", "float8_e8m0fnu", "fork", "freeze", "from_dlpack", "from_numpy", "fuser", "get_num_threads",
     "half", "ignore", "iinfo", "int16", "int32", "int64", "int8", "interface", "is_grad_enabled", "is_scripting",
-    "is_tensor", "is_tracing", "jit_module_from_flatbuffer", "last_executed_optimized_graph", "load", "long",
+    "is_tensor", "is_tracing", "jit_module_from_flatbuffer", "last_executed_optimized_graph", "limits", "load", "long",
     "manual_seed", "newaxis", "no_grad", "onednn_fusion_enabled", "ones", "op", "ops", "optimize_for_inference",
     "optimized_execution", "parse_ir", "pass_", "passes", "pipeline", "preserve_format", "qint32", "qint8",
     "quint2x4", "quint4x2", "quint8", "rand", "randn", "rule", "run_frozen_optimizations", "run_passes", "save",

@@ -9,7 +9,7 @@ import pathlib
 from typing import Any, BinaryIO
 
 from . import _flambeau
-from ._flambeau import Program
+from ._flambeau import Limits, Program
 from ._modules import _OWN, RecursiveScriptModule, ScriptFunction, ScriptModule, _linked
 
 
@@ -21,14 +21,23 @@ def load(
     *,
     entry: str | None = None,
     mmap: bool = False,
+    limits: Limits | None = None,
 ) -> Any:
     """Loads a model: an archive of `torch.jit.save`, a `.pt2` of `torch.export`, TorchScript source, graph text.
 
     No code of the file is executed by loading. Of source with several functions `entry` says which one is wanted; without
     it an object with all of them as attributes is given. Of a `.pt2` with several programs `entry` says which one is wanted;
     without it, and where none is called `model`, a dictionary of all of them is given. With `mmap` the tensors of an archive lie in the file, which all
-    processes of a machine share and nobody may change meanwhile.
+    processes of a machine share and nobody may change meanwhile. `limits` hold for loading, and for each call of what was loaded anew.
     """
+    if limits is None:
+        return _load(f, map_location, _extra_files, entry, mmap, None)
+    with limits:
+        return _load(f, map_location, _extra_files, entry, mmap, limits)
+
+
+def _load(f: Any, map_location: Any, _extra_files: dict[str, Any] | None, entry: str | None, mmap: bool, limits: Limits | None) -> Any:
+    """The same under limits that hold already."""
     if map_location is not None and str(map_location) not in ("cpu", "cpu:0"):
         raise RuntimeError(f"models are loaded to the cpu; map_location={str(map_location)!r} is not supported: give 'cpu' or nothing")
     core: Program
@@ -43,7 +52,7 @@ def load(
             data = pathlib.Path(f).read_bytes()
         several = _several(data, entry) if is_exported else None
         if several is not None:
-            return {name: load(f, entry=name) for name in several}
+            return {name: _load(f, None, None, name, False, limits) for name in several}
         chosen = entry if is_exported else None
         core = _flambeau.load_path(path, mmap) if chosen is None else _flambeau.load_path(path, mmap, chosen)
     else:
@@ -54,11 +63,13 @@ def load(
         programs = _flambeau.exported_programs(data) if data.startswith(b"PK") else []
         several = _several(data, entry) if programs else None
         if several is not None:
-            return {name: load(io.BytesIO(data), entry=name) for name in several}
+            return {name: _load(io.BytesIO(data), None, None, name, False, limits) for name in several}
         core = _flambeau.load_bytes(data, title, entry) if programs and entry else _flambeau.load_bytes(data, title)
     if _extra_files:
         for name, content in _flambeau.extra_files(data, list(_extra_files)).items():
             _extra_files[name] = content
+    if limits is not None:
+        core = core.limited(limits)
     root = core.root()
     if root is not None:
         return _linked(RecursiveScriptModule(root))

@@ -178,7 +178,7 @@ impl PyGraph {
         let pipeline = runs::toolkit()?.parse_pipeline(passes).map_err(errors::plain)?;
         let graph = self.content();
         lint(&graph)?;
-        let changed = py.detach(|| -> flambeau::diag::Result<Graph> {
+        let changed = runs::outside(py, || -> flambeau::diag::Result<Graph> {
             let name = "__graph__";
             let function = graph_function(name, graph);
             let program = self.0.program().transformed(|module, registry| {
@@ -187,7 +187,7 @@ impl PyGraph {
             })?;
             let found = program.module().function(name).map(|f| f.graph.clone());
             found.ok_or_else(|| crate::program::internal("the passes removed the graph"))
-        });
+        })?;
         let changed = changed.map_err(errors::plain)?;
         self.0.write(|state| state.replace(changed));
         Ok(())

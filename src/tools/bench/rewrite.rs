@@ -282,7 +282,7 @@ const WINDOW: usize = 24;
 impl Program {
     /// A program of so many steps, of which none is without use.
     fn draw(size: usize, seed: u64) -> Program {
-        let mut drawn = Program { inputs: 4, steps: Vec::with_capacity(size) };
+        let mut drawn = Program { inputs: 4, steps: Vec::new() };
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9).wrapping_add(size as u64));
         let mut unused: Vec<usize> = (0..drawn.inputs).collect();
         while drawn.steps.len() < size {
