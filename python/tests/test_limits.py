@@ -181,7 +181,15 @@ class Cancelled(unittest.TestCase):
             method(0)
 
 
+def heed() -> None:
+    """A shell starts what is in its background with the signal ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Interrupted(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+
     def test_ctrl_c_ends_a_call(self):
         for name in ("endless", "tensors"):
             method = getattr(unit(), name)
@@ -217,7 +225,8 @@ class Interrupted(unittest.TestCase):
             path = os.path.join(folder, "m.py")
             with open(path, "w") as file:
                 file.write("def f(n: int) -> int:\n    while n > 0:\n        n += 1\n    return n\n")
-            child = subprocess.Popen([sys.executable, "-m", "flambeau", "run", path, "--input", "n=1"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            child = subprocess.Popen([sys.executable, "-m", "flambeau", "run", path, "--input", "n=1"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=heed)
+            self.addCleanup(child.kill)
             time.sleep(3)
             self.assertIsNone(child.poll(), "it runs without end")
             child.send_signal(signal.SIGINT)
