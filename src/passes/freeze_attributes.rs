@@ -1,5 +1,5 @@
 //! Makes constants of a loaded model's attributes in one of its methods, for a plan: what is read of tensors, numbers and
-//! text that nothing in the graph sets or writes to.
+//! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well.
 //!
 //! Unlike `freeze`, nothing is computed from them and nothing is folded, and the model may be in training mode. Who runs
 //! the graph must see to it that the attributes are still the same: what was frozen is reported to a

@@ -264,23 +264,26 @@ impl Recording {
         Ok((recording, Arc::new(forward)))
     }
 
-    /// Whether a call of these arguments writes to none of them: buffers are read and written apart from each other.
+    /// Whether a call of these arguments writes to none of them: buffers are read and written apart from each other. A
+    /// dictionary is not looked into, and keeps such a call from its plan.
     pub(super) fn takes(&self, arguments: &[Value]) -> bool {
-        let mut left: Vec<&Value> =
-            if self.buffers.is_empty() { Vec::new() } else { arguments.iter().collect() };
-        while let Some(value) = left.pop() {
-            match value {
-                Value::Tensor(tensor) => {
-                    let storage = tensor.storage();
-                    if self.buffers.iter().any(|buffer| buffer.storage().same(&storage)) {
-                        return false;
-                    }
-                }
-                Value::Tuple(tuple) => left.extend(tuple.items().iter()),
-                _ => {}
+        self.buffers.is_empty() || arguments.iter().all(|value| self.is_apart(value))
+    }
+
+    fn is_apart(&self, value: &Value) -> bool {
+        match value {
+            Value::Tensor(tensor) => {
+                let storage = tensor.storage();
+                self.buffers.iter().all(|buffer| !buffer.storage().same(&storage))
             }
+            Value::Tuple(tuple) => tuple.items().iter().all(|item| self.is_apart(item)),
+            Value::List(list) => {
+                !AliasDb::is_mutable_type(list.element_type())
+                    || list.items().iter().all(|i| self.is_apart(i))
+            }
+            Value::Dict(_) => false,
+            _ => true,
         }
-        true
     }
 
     /// Runs a call and records it as one operation.
