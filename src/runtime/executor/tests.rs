@@ -190,6 +190,31 @@ fn layer() -> (Program, Object) {
 }
 
 #[test]
+fn a_written_buffer_among_the_arguments_keeps_a_call_from_its_plan() {
+    let forward = "def forward(self, x: Tensor, others: List[Tensor]) -> Tensor:\n    n = self.n.add_(1.0)\n    return x * self.n + others[0]\n";
+    let module = crate::runtime::hook_tests::program_of("__torch__.M", "  n : Tensor\n", &[forward])
+        .expect("compiles");
+    let instance = Object::new(Symbol::new("__torch__.M"));
+    let buffer = full(&[2], 1.0);
+    instance.set(Symbol::new("n"), buffer.clone());
+    let program = Program::with(module, Some(instance), Registry::builtin()).planned();
+    let (run, x) = (Run::silent(), full(&[2], 1.0));
+    run.offer_composites(|| crate::runtime::ScriptComposites::of(program.registry()));
+    x.to_tensor().and_then(|x| x.set_requires_grad(true)).expect("floats");
+    let forward = |other: &Value| {
+        let others = Value::list(crate::ir::Type::tensor(), vec![other.clone()]);
+        call(&program, "forward", vec![x.clone(), others], &run)
+    };
+    assert!(forward(&full(&[2], 10.0)).contains(" 12\n"));
+    // The buffer is 3 when it is added to three times x.
+    assert!(forward(&buffer).contains(" 6\n"));
+    assert!(forward(&full(&[2], 10.0)).contains(" 14\n"));
+    let report = program.plan_report();
+    assert_eq!((report.recording, report.hits), (1, 2));
+    assert_eq!(report.unplanned["an argument shares memory with a buffer that the call writes to"], 1);
+}
+
+#[test]
 fn plans_for_other_sizes_share_what_was_packed() {
     let ((program, instance), run) = (layer(), no_grad());
     for rows in [2, 5, 2, 7] {
