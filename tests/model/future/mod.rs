@@ -2,8 +2,8 @@
 //! that wait for each other are errors of all who wait.
 
 #[path = "../../../src/value/future.rs"]
-#[allow(unused, reason = "what the library uses besides")]
-#[allow(clippy::module_inception, reason = "the file has the name of its folder")]
+#[allow(unused, reason = "the models call a part of the library's file; the library calls the rest")]
+#[allow(clippy::module_inception, reason = "the library's file has the name of this folder")]
 mod future;
 mod sync;
 

@@ -3,8 +3,8 @@
 
 mod sync;
 #[path = "../../../src/resources/team.rs"]
-#[allow(unused, reason = "what the library and its unit tests use besides")]
-#[allow(clippy::module_inception, reason = "the file has the name of its folder")]
+#[allow(unused, reason = "the models call a part of the library's file; the library and its unit tests call the rest")]
+#[allow(clippy::module_inception, reason = "the library's file has the name of this folder")]
 mod team;
 
 use shuttle::sync::Barrier;
