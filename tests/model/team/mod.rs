@@ -3,7 +3,10 @@
 
 mod sync;
 #[path = "../../../src/resources/team.rs"]
-#[allow(unused, reason = "the models call a part of the library's file; the library and its unit tests call the rest")]
+#[allow(
+    unused,
+    reason = "the models call a part of the library's file; the library and its unit tests call the rest"
+)]
 #[allow(clippy::module_inception, reason = "the library's file has the name of this folder")]
 mod team;
 
