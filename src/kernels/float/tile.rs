@@ -16,7 +16,7 @@ use crate::resources::{Scratch, memory, pool};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Columns of a block of packed weights: two vectors. The last block has one where that is enough.
+/// Columns that a result is cut by: a whole number of blocks of packed weights on every machine.
 pub(super) const BLOCK: usize = 2 * LANES;
 
 /// Channels whose weights are packed at a time: what is written meanwhile stays in the first cache.
@@ -30,6 +30,8 @@ pub(super) struct Panels {
     begin: usize,
     columns: usize,
     depth: usize,
+    /// Columns of a block: those of a tile of this machine ([`Isa::columns`]). The last block has one vector where that is enough.
+    width: usize,
 }
 
 impl Panels {
@@ -61,10 +63,11 @@ impl Panels {
     ) -> Result<Panels> {
         let mut panels = Panels::empty(columns, depth)?;
         let length = columns.next_multiple_of(LANES) * depth;
+        let width = panels.width;
         let weights = &mut panels.weights[panels.begin..panels.begin + length];
-        pool::chunks(weights, (BLOCK * depth).max(1), |n, block| {
-            let first = n * BLOCK;
-            fill(first, Self::width_of(columns, first), block);
+        pool::chunks(weights, (width * depth).max(1), |n, block| {
+            let first = n * width;
+            fill(first, if columns - first <= LANES { LANES } else { width }, block);
         });
         Ok(panels)
     }
@@ -77,13 +80,13 @@ impl Panels {
         at: impl Fn(usize, usize) -> [f32; N],
     ) -> Result<Vec<Panels>> {
         let mut panels = (0..N).map(|_| Panels::empty(columns, depth)).collect::<Result<Vec<_>>>()?;
-        let width = Self::width_of(columns, 0);
         for some in (0..depth).step_by(CHANNELS) {
             for column in 0..columns {
                 for k in some..depth.min(some + CHANNELS) {
                     for (panel, weight) in panels.iter_mut().zip(at(column, k)) {
-                        let begin = panel.begin;
-                        panel.weights[begin + k * width + column] = weight;
+                        let (first, width) = panel.block_of(column);
+                        let at = panel.begin + first * depth + k * width + column - first;
+                        panel.weights[at] = weight;
                     }
                 }
             }
@@ -97,15 +100,15 @@ impl Panels {
         let room = room.and_then(|n| n.checked_add(CACHE_LINE)).unwrap_or(usize::MAX);
         let weights = memory::filled(room, 0f32)?;
         let begin = weights.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
-        Ok(Panels { weights, begin, columns, depth })
+        Ok(Panels { weights, begin, columns, depth, width: Isa::best().columns() })
     }
 
     /// Packs weights whose columns are rows of `depth` floats that lie `stride` apart; they must be there.
     pub fn of_rows(columns: usize, depth: usize, rows: &[f32], stride: usize) -> Result<Panels> {
         let mut panels = Panels::empty(columns, depth)?;
         let mut to = panels.begin;
-        for first in (0..columns).step_by(BLOCK) {
-            let width = Self::width_of(columns, first);
+        for first in (0..columns).step_by(panels.width) {
+            let width = panels.width_of(first);
             let block = &mut panels.weights[to..to + width * depth];
             for column in first..columns.min(first + width) {
                 let places = block[column - first..].iter_mut().step_by(width);
@@ -120,8 +123,8 @@ impl Panels {
     pub fn of_columns(columns: usize, depth: usize, rows: &[f32], stride: usize) -> Result<Panels> {
         let mut panels = Panels::empty(columns, depth)?;
         let mut to = panels.begin;
-        for first in (0..columns).step_by(BLOCK) {
-            let width = Self::width_of(columns, first);
+        for first in (0..columns).step_by(panels.width) {
+            let width = panels.width_of(first);
             let count = width.min(columns - first);
             for k in 0..depth {
                 panels.weights[to..to + count].copy_from_slice(&rows[k * stride + first..][..count]);
@@ -132,8 +135,14 @@ impl Panels {
     }
 
     /// Columns of the block that begins at `first`.
-    fn width_of(columns: usize, first: usize) -> usize {
-        if columns - first <= LANES { LANES } else { BLOCK }
+    fn width_of(&self, first: usize) -> usize {
+        if self.columns - first <= LANES { LANES } else { self.width }
+    }
+
+    /// Where the block of a column begins, and its width.
+    fn block_of(&self, column: usize) -> (usize, usize) {
+        let first = column / self.width * self.width;
+        (first, self.width_of(first))
     }
 
     /// Columns, without what pads the last block.
@@ -148,7 +157,7 @@ impl Panels {
 
     /// The weights of a block from term `k` on.
     fn block(&self, first: usize, k: usize) -> &[f32] {
-        let width = Self::width_of(self.columns, first);
+        let width = self.width_of(first);
         let start = self.begin + first * self.depth;
         &self.weights[start + k * width..start + self.depth * width]
     }
@@ -345,7 +354,7 @@ impl Work for Tiles<'_, '_> {
         let most = l.rows();
         let mut column = block.columns.start;
         while column < block.columns.end {
-            let width = Panels::width_of(p.panels.columns, column);
+            let width = p.panels.width_of(column);
             let weights = p.panels.block(column, p.first);
             let columns = width.min(block.columns.end - column);
             for line in 0..p.lines.count {

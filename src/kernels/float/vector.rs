@@ -44,6 +44,16 @@ impl Isa {
         all
     }
 
+    /// Columns of a tile: as many as fill the registers beside its rows. Packed weights have them side by side, as other columns
+    /// between them would take their places in the first cache.
+    pub fn columns(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => 2 * LANES,
+            _ => LANES,
+        }
+    }
+
     /// The best that this machine has.
     pub fn best() -> Isa {
         static BEST: OnceLock<Isa> = OnceLock::new();
