@@ -29,6 +29,7 @@ pub fn trials() -> Vec<Trial> {
     trials.push(Trial::test("training::from_pytorch", from_pytorch));
     trials.push(Trial::test("training::resumed", resumed));
     trials.push(Trial::test("training::buffers", buffers));
+    trials.push(Trial::test("training::draws", draws));
     trials
 }
 
@@ -161,22 +162,33 @@ fn resumed() -> std::result::Result<(), Failed> {
     if read(&whole)? != read(&parts)? { Err("the saved models differ".into()) } else { Ok(()) }
 }
 
-/// A model that writes to its buffers in several ways is trained by one plan, and leaves in them what PyTorch does; op by op too.
+/// A model that writes to its buffers in several ways.
 fn buffers() -> std::result::Result<(), Failed> {
-    let recorded = json("buffers.json");
+    by_one_plan("buffers")
+}
+
+/// A model that draws random numbers in several ways.
+fn draws() -> std::result::Result<(), Failed> {
+    by_one_plan("draws")
+}
+
+/// A model is trained by one plan as PyTorch trains it: losses, and what it leaves; op by op too.
+fn by_one_plan(name: &str) -> std::result::Result<(), Failed> {
+    let recorded = json(&format!("{name}.json"));
+    let model = format!("{name}.pt");
     let expected: Vec<f64> =
         recorded["losses"].as_array().into_iter().flatten().filter_map(Json::as_f64).collect();
     for more in [&[][..], &["--no-plans"]] {
-        let out = scratch("buffers.pt").display().to_string();
+        let out = scratch(&model).display().to_string();
         let words = ["--optimizer", "sgd(lr=0.1, momentum=0.9)", "--steps", "3", "--out", &out];
-        close("losses", &expected, &losses(&train_model("buffers.pt", &[&words, more].concat())?), SLACK)?;
-        tensors(&scratch("buffers.pt"), &recorded["after"], SLACK)?;
+        close("losses", &expected, &losses(&train_model(&model, &[&words, more].concat())?), SLACK)?;
+        tensors(&scratch(&model), &recorded["after"], SLACK)?;
     }
     let toolkit = flambeau::toolkit::Toolkit::default();
     let call = || -> Result<flambeau::runtime::Program> {
         let run = Run::silent();
         run.set_grad_enabled(true);
-        let program = toolkit.load_file(&folder().join("buffers.pt"), &run)?;
+        let program = toolkit.load_file(&folder().join(&model), &run)?;
         let inline = toolkit.parse_pipeline("inline")?;
         let program =
             program.transformed(|module, registry| inline.run(module, registry).map(|_| ()))?.planned();

@@ -44,12 +44,13 @@ mod _flambeau {
     use super::limits::PyLimits;
     #[pymodule_export]
     use super::program::{
-        PyProgram, command, exported_programs, extra_files, load_bytes, load_path, parse_ir, python_calls,
+        PyProgram, command, exported_programs, extra_files, last_graph, load_bytes, load_path, parse_ir,
+        python_calls,
     };
     #[pymodule_export]
     use super::runs::{
         draw_from, get_num_threads, grad_enabled, manual_seed, optimized, set_grad_enabled, set_num_threads,
-        set_optimized, set_plan_limit,
+        set_optimized, set_plan_limit, set_profiled_runs,
     };
     #[pymodule_export]
     use super::shared::PyShared;

@@ -24,8 +24,9 @@ use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The op that calls functions of Python by their number.
 const CALL: &str = "python::call(int function, Any arguments) -> Any";
@@ -51,6 +52,43 @@ pub(crate) struct Core {
     links: Arc<Links>,
     /// What each call may use.
     bounds: Option<Arc<Bounds>>,
+}
+
+/// The call of a program that a thread made last.
+#[derive(Default)]
+struct LastCall {
+    core: Weak<Core>,
+    object: Option<Object>,
+    name: String,
+}
+
+thread_local! {
+    static LAST: RefCell<LastCall> = RefCell::default();
+}
+
+impl LastCall {
+    fn set(&mut self, core: &Arc<Core>, object: &Option<Object>, name: &str) {
+        self.core = Arc::downgrade(core);
+        self.object.clone_from(object);
+        self.name.clear();
+        self.name.push_str(if name == "__call__" { "forward" } else { name });
+    }
+}
+
+/// The graph that this thread's last call of a program ran: that of its plan, or of the function where it ran without one. None
+/// before the first call, and where the program is gone.
+#[pyfunction]
+pub(crate) fn last_graph() -> PyResult<Option<PyGraph>> {
+    LAST.with_borrow(|last| {
+        let Some(core) = last.core.upgrade() else { return Ok(None) };
+        if let Some(planned) =
+            core.fast().map_err(errors::of_program)?.last_graph(last.object.as_ref(), &last.name)
+        {
+            return Ok(Some(PyGraph::new((*planned).clone(), core)));
+        }
+        let program = PyProgram::new(Arc::clone(&core), last.object.clone());
+        program.graph(&last.name).map(Some)
+    })
 }
 
 /// Tensors of PyTorch that share the memory of a program's parameters, made when they are first asked for: only then do calls with
@@ -222,6 +260,7 @@ impl PyProgram {
         drop(bounded);
         runs::pass_warnings(py)?;
         let result = result.map_err(errors::of_program)?;
+        LAST.with_borrow_mut(|last| last.set(core, &self.object, name));
         if records && is_torch {
             static LINKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
             let tracked = call.tracked();

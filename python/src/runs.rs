@@ -48,6 +48,7 @@ fn thread_run() -> Rc<Run> {
             flambeau::runtime::prepare(&renewed, current().registry());
             renewed.set_grad_enabled(run.grad_enabled());
             renewed.set_plan_limit(run.plan_limit());
+            renewed.set_profiled_runs(run.profiled_runs());
             (*known, *run) = (Some(generation), Rc::new(renewed));
         }
         Rc::clone(run)
@@ -211,6 +212,15 @@ pub(crate) fn set_optimized(on: bool) -> bool {
 #[pyfunction]
 pub(crate) fn set_plan_limit(plans: usize) {
     thread_run().set_plan_limit(plans);
+}
+
+/// Sets which call of a kind of arguments makes the plan of its kind; gives what was before.
+#[pyfunction]
+pub(crate) fn set_profiled_runs(calls: usize) -> usize {
+    let run = thread_run();
+    let former = run.profiled_runs();
+    run.set_profiled_runs(calls);
+    former
 }
 
 /// The toolkit as it is now.

@@ -243,6 +243,40 @@ class Switches(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "only supported 'STATIC' or 'DYNAMIC', got: X"):
             flambeau.set_fusion_strategy([("X", 2)])
 
+    def test_switches_of_the_executor_have_pytorchs_names(self) -> None:
+        switches = flambeau._C
+        for switch in (switches._jit_set_profiling_executor, switches._jit_set_profiling_mode):
+            self.assertTrue(switch(False))
+            try:
+                self.assertEqual(self.f(flambeau.ones(2)).tolist(), [3, 3])
+                self.assertEqual(self.f._c.plan_graphs("f"), [])
+                self.assertIn("aten::", str(flambeau.last_executed_optimized_graph()))
+            finally:
+                self.assertFalse(switch(True))
+        self.assertEqual(switches._jit_set_num_profiled_runs(3), 1)
+        try:
+            self.assertEqual(switches._jit_get_num_profiled_runs(), 3)
+            made = []
+            for _ in range(3):
+                self.f(flambeau.ones(2))
+                made.append(len(self.f._c.plan_graphs("f")))
+            self.assertEqual(made, [0, 0, 1])
+        finally:
+            self.assertEqual(switches._jit_set_num_profiled_runs(1), 3)
+        self.assertIn("Float(2, ", str(flambeau.last_executed_optimized_graph()))
+        depth = switches._jit_set_bailout_depth(1)
+        try:
+            self.assertEqual(depth, 12)
+            for n in range(1, 4):
+                self.f(flambeau.ones(n))
+            self.assertEqual(len(self.f._c.plan_graphs("f")), 1)
+            self.assertIn("Float(3, ", str(flambeau.last_executed_optimized_graph()))
+        finally:
+            self.assertEqual(switches._jit_set_bailout_depth(depth), 1)
+        self.assertTrue(switches._get_graph_executor_optimize(False))
+        self.assertFalse(switches._get_graph_executor_optimize())
+        switches._set_graph_executor_optimize(True)
+
     def test_what_does_nothing_says_so(self) -> None:
         with self.assertWarns(flambeau.ScriptWarning), flambeau.fuser("fuser1"):
             self.f(flambeau.ones(2))

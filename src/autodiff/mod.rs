@@ -17,4 +17,4 @@ mod views;
 pub use cell::{Cells, Recipe};
 pub use optimizer::Optimizer;
 pub use tape::Tape;
-pub use transform::{Backward, Split, Wanted, backward, split};
+pub use transform::{Backward, Split, Wanted, backward, bytes_of, split, unfolded_draws};

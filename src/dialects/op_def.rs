@@ -335,6 +335,8 @@ pub enum Fact {
     Costly,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
     Metadata,
+    /// Looks at dtype, sizes and strides of its first operand alone, a tensor that its result is made like.
+    LikeFirst,
     /// Takes nested tensors; other ops but compositions refuse them.
     Nested,
     /// Makes a tensor of rank 0 of a number: traced programs compute sizes with such tensors.

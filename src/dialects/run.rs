@@ -103,6 +103,7 @@ struct Shared {
     keeper: Mutex<Option<Arc<dyn StateKeeper>>>,
     audits: AtomicBool,
     plan_limit: AtomicUsize,
+    profiled_runs: AtomicUsize,
 }
 
 /// What the tasks of a run may use together.
@@ -170,6 +171,7 @@ impl Run {
             keeper: Mutex::default(),
             audits: AtomicBool::new(false),
             plan_limit: AtomicUsize::new(PLANS),
+            profiled_runs: AtomicUsize::new(1),
         };
         Run {
             shared: Arc::new(shared),
@@ -321,6 +323,17 @@ impl Run {
     /// See [`Run::set_plan_limit`].
     pub fn plan_limit(&self) -> usize {
         self.shared.plan_limit.load(Ordering::Relaxed)
+    }
+
+    /// The call of a kind of arguments that makes the plan of its kind: the first one with 1, as it stands at first, or 0; calls
+    /// before it run without. PyTorch calls it the number of profiled runs.
+    pub fn set_profiled_runs(&self, calls: usize) {
+        self.shared.profiled_runs.store(calls, Ordering::Relaxed);
+    }
+
+    /// See [`Run::set_profiled_runs`].
+    pub fn profiled_runs(&self) -> usize {
+        self.shared.profiled_runs.load(Ordering::Relaxed)
     }
 
     // --- limits ---

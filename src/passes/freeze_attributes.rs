@@ -1,5 +1,6 @@
 //! Makes constants of a loaded model's attributes in one of its methods, for a plan: what is read of tensors, numbers and
-//! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well.
+//! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well. A list of tensors that
+//! is only looked at, as the weights of recurrent layers are, is made anew of its tensors.
 //!
 //! Unlike `freeze`, nothing is computed from them and nothing is folded, and the model may be in training mode. Who runs
 //! the graph must see to it that the attributes are still the same: what was frozen is reported to a
@@ -7,9 +8,11 @@
 //! not frozen.
 
 use super::{Context, PassOption, constants};
-use crate::analysis::AliasDb;
+use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
+use crate::dialects::Family;
 use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
+use crate::tensor::Tensor;
 use crate::value::{Object, Value};
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -23,6 +26,8 @@ pub struct FrozenAttribute {
     pub name: Symbol,
     /// What it was.
     pub value: Value,
+    /// Of a list of tensors, what stood in it.
+    pub items: Vec<Tensor>,
 }
 
 /// What was frozen: a tool hands one to its passes and reads it afterwards.
@@ -52,6 +57,13 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     }
     let report = context.extra::<FrozenAttributes>();
     let mut changed = false;
+    let mut done = |attribute: FrozenAttribute| {
+        changed = true;
+        if let Some(report) = report {
+            report.0.lock().push(attribute);
+        }
+    };
+    make_lists(graph, context, instance, &mut done);
     let written = context.flag("written")?;
     freeze(
         graph,
@@ -61,14 +73,77 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         |_, read| {
             (matches!(read.value, Value::Object(_)) || is_frozen(&read.value)).then(|| read.value.clone())
         },
-        |attribute| {
-            changed = true;
-            if let Some(report) = report {
-                report.0.lock().push(attribute);
-            }
-        },
+        &mut done,
     );
     Ok(changed)
+}
+
+/// Makes lists of tensors that attributes hold of the tensors, where the graph only looks at them.
+fn make_lists(
+    graph: &mut Graph,
+    context: &Context<'_>,
+    instance: &Object,
+    mut done: impl FnMut(FrozenAttribute),
+) {
+    let db = context.analysis::<AliasDb>(graph);
+    let mut set = Changed::default();
+    set.add_set(graph);
+    let mut objects = objects(graph, instance);
+    for op in graph.all_ops() {
+        let Some(read) = Read::of(graph, op, &objects).filter(|read| !set.names.contains(&read.name)) else {
+            continue;
+        };
+        let list = match &read.value {
+            Value::Object(object) => {
+                objects.insert(read.result, object.clone());
+                continue;
+            }
+            Value::List(list) => list,
+            _ => continue,
+        };
+        let tensors = |value: &Value| match value {
+            Value::Tensor(tensor) if is_frozen(value) => Some(tensor.clone()),
+            _ => None,
+        };
+        let items: Option<Vec<Tensor>> = list.items().iter().map(tensors).collect();
+        let Some(items) =
+            items.filter(|items| !items.is_empty() && is_only_seen(graph, context, read.result))
+        else {
+            continue;
+        };
+        if db.has_deep_writers(read.result) || !context.step(|| format!("freezes {}", graph.op_line(op))) {
+            continue;
+        }
+        let constants =
+            items.iter().map(|item| constants::insert_before(graph, op, &Value::Tensor(item.clone())));
+        let Some(operands) = constants.collect::<Option<Vec<ValueId>>>() else { continue };
+        let made =
+            graph.create(Symbol::new("prim::ListConstruct"), &operands, &[graph.ty(read.result).clone()]);
+        graph.set_location_id(made, graph.location_id(op));
+        graph.insert_before(made, op);
+        let results = graph.results(made);
+        graph.replace_op(op, &results);
+        done(FrozenAttribute { object: read.object, name: read.name, value: read.value, items });
+    }
+}
+
+/// Whether all that uses a list looks at its elements and lets nobody else have it.
+fn is_only_seen(graph: &Graph, context: &Context<'_>, list: ValueId) -> bool {
+    graph.uses(list).all(|user| {
+        if graph.terminated_block(user.op).is_some() || !graph.nested_blocks(user.op).is_empty() {
+            return false;
+        }
+        let facts = facts(context.registry, graph, user.op);
+        let Some(row) = &facts.op else { return false };
+        let holds =
+            row.def().family == Family::Container && graph.kind(user.op).base().ends_with("Construct");
+        !facts.writes && !holds && graph.kind(user.op) != "prim::SetAttr"
+    })
+}
+
+/// The receiver of a method, by the graph's value.
+fn objects(graph: &Graph, instance: &Object) -> HashMap<ValueId, Object> {
+    graph.inputs().first().map(|this| (*this, instance.clone())).into_iter().collect()
 }
 
 /// Whether a value can be relied on between calls.
@@ -140,10 +215,7 @@ pub(super) fn freeze(
     let db = context.analysis::<AliasDb>(graph);
     let mut set = elsewhere.clone();
     set.add_set(graph);
-    let mut known: HashMap<ValueId, Object> = HashMap::new();
-    if let Some(this) = graph.inputs().first() {
-        known.insert(*this, instance.clone());
-    }
+    let mut known = objects(graph, instance);
     for op in graph.all_ops() {
         if context.is_spent() {
             return;
@@ -169,7 +241,8 @@ pub(super) fn freeze(
                 graph.set_type(constant, ty);
             }
             graph.replace_op(op, &[constant]);
-            done(FrozenAttribute { object: read.object, name: read.name, value: read.value });
+            let Read { object, name, value, .. } = read;
+            done(FrozenAttribute { object, name, value, items: Vec::new() });
         }
     }
 }

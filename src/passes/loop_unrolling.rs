@@ -1,11 +1,14 @@
 //! Loop unrolling: a short loop over a known number of turns becomes its body, over and over; any other counted
 //! loop becomes one of eight bodies a turn and a second one for the rest.
 //!
+//! `constant-loop-unrolling` unrolls larger bodies and more turns where it is asked to (`max-body`, `max-turns`): derivatives are
+//! taken of what has no loops.
+//!
 //! Counted is a loop whose condition is the constant True at its start and after each turn, so that nothing but the
 //! number of turns ends it. Turns happen in the same order on the same values, so that nobody can tell. Bodies of
 //! more than 32 ops and blocks stay, as do loops around loops that have grown so.
 
-use super::{Context, constants, copy, dce};
+use super::{Context, PassOption, constants, copy, dce};
 use crate::diag::Result;
 use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueId};
 use hashbrown::HashMap;
@@ -16,19 +19,40 @@ const MAX_BODY: usize = 32;
 const MAX_TURNS: i64 = 64;
 /// Bodies in a turn of an unrolled loop.
 const FACTOR: i64 = 8;
+/// Ops that a loop may become where larger bodies are asked for.
+const MAX_GROWTH: usize = 1 << 14;
+
+pub(super) const OPTIONS: &[PassOption] = &[
+    PassOption::int("max-body", MAX_BODY as i64, 1, "ops and blocks of the largest body that is unrolled"),
+    PassOption::int(
+        "max-turns",
+        MAX_TURNS,
+        1,
+        "the trip count from which on a loop is not unrolled to the end",
+    ),
+];
+
+/// What is unrolled.
+#[derive(Clone, Copy)]
+struct Limits {
+    body: usize,
+    turns: i64,
+    constant_only: bool,
+}
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    unroll_all(graph, context, false)
+    unroll_all(graph, context, Limits { body: MAX_BODY, turns: MAX_TURNS, constant_only: false })
 }
 
 /// Only loops over a known number of turns.
 pub(super) fn constant_only(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    unroll_all(graph, context, true)
+    let body = usize::try_from(context.int("max-body")?).unwrap_or(MAX_BODY);
+    unroll_all(graph, context, Limits { body, turns: context.int("max-turns")?, constant_only: true })
 }
 
-fn unroll_all(graph: &mut Graph, context: &Context<'_>, constant_only: bool) -> Result<bool> {
+fn unroll_all(graph: &mut Graph, context: &Context<'_>, limits: Limits) -> Result<bool> {
     let root = graph.root();
-    let changed = block(graph, context, root, constant_only);
+    let changed = block(graph, context, root, limits);
     if changed {
         context.changed();
         dce::run(graph, context)?;
@@ -37,17 +61,17 @@ fn unroll_all(graph: &mut Graph, context: &Context<'_>, constant_only: bool) -> 
 }
 
 /// Inner loops first.
-fn block(graph: &mut Graph, context: &Context<'_>, at: BlockId, constant_only: bool) -> bool {
+fn block(graph: &mut Graph, context: &Context<'_>, at: BlockId, limits: Limits) -> bool {
     let mut changed = false;
     let mut next = graph.first_op(at);
     while let Some(op) = next {
         next = graph.next(op);
         for inner in graph.nested_blocks(op).to_vec() {
-            changed |= stacker::maybe_grow(64 << 10, 1 << 20, || block(graph, context, inner, constant_only));
+            changed |= stacker::maybe_grow(64 << 10, 1 << 20, || block(graph, context, inner, limits));
         }
         let known = graph.operand(op, 0).is_some_and(|turns| constants::constant_op(graph, turns).is_some());
-        if is_counted(graph, op) && (known || !constant_only) {
-            changed |= unroll(graph, context, op);
+        if is_counted(graph, op) && (known || !limits.constant_only) {
+            changed |= unroll(graph, context, op, limits);
         }
     }
     changed
@@ -65,16 +89,24 @@ fn is_counted(graph: &Graph, op: OpId) -> bool {
             .is_some_and(|v| is_true(*v))
 }
 
-fn unroll(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
+fn unroll(graph: &mut Graph, context: &Context<'_>, op: OpId, limits: Limits) -> bool {
     let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
-    if size(graph, body) > MAX_BODY || !context.step(|| format!("unrolls {}", graph.op_line(op))) {
+    let count = graph.operand(op, 0).and_then(|turns| constants::int_of(graph, turns));
+    let whole = count.filter(|count| *count < limits.turns);
+    let size = size(graph, body, limits.body);
+    let grown = size.saturating_mul(usize::try_from(whole.unwrap_or(FACTOR)).unwrap_or(0));
+    let is_small = size <= MAX_BODY && whole.is_none_or(|count| count < MAX_TURNS);
+    if size > limits.body || !is_small && (whole.is_none() || grown > MAX_GROWTH) {
+        return false;
+    }
+    if !context.step(|| format!("unrolls {}", graph.op_line(op))) {
         return false;
     }
     if graph.has_uses(graph.params(body)[0]) {
         carry_counter(graph, op, body);
     }
     let Some(turns) = graph.operand(op, 0) else { return false };
-    if let Some(count) = constants::int_of(graph, turns).filter(|count| *count < MAX_TURNS) {
+    if let Some(count) = whole {
         repeat(graph, op, body, count.max(0) as usize);
         inline(graph, op);
         return true;
@@ -108,7 +140,7 @@ fn split_turns(graph: &mut Graph, op: OpId, rest: OpId, turns: ValueId) {
 }
 
 /// A block, the blocks nested in it and their ops, constants left out; counts no further than needed.
-fn size(graph: &Graph, body: BlockId) -> usize {
+fn size(graph: &Graph, body: BlockId, most: usize) -> usize {
     let mut count = 0;
     let mut blocks = vec![body];
     while let Some(block) = blocks.pop() {
@@ -116,7 +148,7 @@ fn size(graph: &Graph, body: BlockId) -> usize {
         for op in graph.block_ops(block) {
             blocks.extend_from_slice(graph.nested_blocks(op));
             count += usize::from(graph.kind(op) != "prim::Constant");
-            if count > MAX_BODY {
+            if count > most {
                 return count;
             }
         }

@@ -32,6 +32,7 @@ mod fold_writes;
 mod freeze;
 mod freeze_attributes;
 mod functionalize;
+mod hoist_draws;
 mod fuse;
 mod fuse_attention;
 mod fuse_layers;
@@ -85,6 +86,7 @@ pub use fired_rules::FiredRules;
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub(crate) use functionalize::copied_back;
 pub use fuse::{fuse, fuse_elementwise};
+pub(crate) use hoist_draws::{draws, is_random};
 pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
@@ -104,7 +106,8 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("canonicalize-ops", "Canonicalizes arithmetic and chunk for fusion", canonicalize_ops::run),
     Pass::graph("check-inplace", "Rejects writes to results of Python functions", check_inplace::run),
     Pass::graph("check-strict-fusion", "Rejects work of torch.jit.strict_fusion that is not in one fusion group, with reasons", check_strict_fusion::run).options(check_strict_fusion::OPTIONS),
-    Pass::graph("constant-loop-unrolling", "Unrolls loops with a constant trip count", loop_unrolling::constant_only),
+    Pass::graph("constant-loop-unrolling", "Unrolls loops with a constant trip count", loop_unrolling::constant_only)
+        .options(loop_unrolling::OPTIONS),
     Pass::graph("constant-pooling", "Merges equal constants and hoists them to the top of the graph", constant_pooling::run),
     Pass::graph("constant-propagation", "Folds ops whose operands are constants", constant_propagation::run),
     Pass::graph("constant-propagation-immutable-types", "Folds ops on constant numbers and text; tensors and lists stay", constant_propagation::immutable_types),
@@ -125,6 +128,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fold-writes", "Computes tensors that are made of constants, with the writes to them, where they stay inside the graph", fold_writes::run),
     Pass::module("freeze", "Freezes a loaded model's attributes to constants, in forward and in preserved methods", freeze::run).options(freeze::OPTIONS),
     Pass::graph("freeze-attributes", "Freezes attributes of a loaded model that are never set or written, as plans do", freeze_attributes::run).options(freeze_attributes::OPTIONS),
+    Pass::graph("hoist-draws", "Moves random draws, and what they are made of, to the front", hoist_draws::run),
     Pass::graph("functionalize", "Computes what inputs that are written to become, and copies it to them at the end", functionalize::run),
     Pass::graph("functional-to-inplace-activation", "Converts activations to their in-place forms where the input is dead afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Fuses elementwise ops and row reductions into fusion groups", fuse::run),
@@ -196,11 +200,12 @@ pub static NAMED: &[(&str, &str)] = &[
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
     ("plan", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
-    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,loop-unrolling,constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},cse,dce-graph"),
+    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},cse,dce-graph"),
+    ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),
     ("record-finish", "batch-mm,canonicalize-ops,dce-graph,fuse"),
     ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples"),
-    ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph)"),
-    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
+    ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph)"),
+    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
     ("default", "optimize,inline-meanings{derivatives=false},dce-graph,fuse"),
 ];
 

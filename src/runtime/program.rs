@@ -268,6 +268,15 @@ impl Program {
         Ok(self.0.executor.as_ref().and_then(|executor| executor.graph_of(function.name, &bound)))
     }
 
+    /// The graph that the last planned call of a function or method ran, if its plan is kept.
+    pub fn last_graph(&self, object: Option<&Object>, name: &str) -> Option<Arc<Graph>> {
+        let function = match object {
+            Some(object) => self.0.module.method(object.class(), name)?,
+            None => self.function(name)?,
+        };
+        self.0.executor.as_ref()?.last_graph(function.name)
+    }
+
     fn bound_method(&self, object: &Object, method: &str, given: Given) -> Result<(&Function, Vec<Value>)> {
         let class = object.class();
         let no_method = || Diagnostic::input(format!("class {class} has no method '{method}'"));

@@ -82,7 +82,7 @@ zeros, ones, empty, rand, randn = _sized("zeros"), _sized("ones"), _sized("empty
 
 def __getattr__(name: str) -> Any:
     """Functions of `torch` are made when they are asked for: each op whose name is asked."""
-    if name in ("jit", "nn", "linalg", "fft", "special", "frontend"):
+    if name in ("_C", "jit", "nn", "linalg", "fft", "special", "frontend"):
         import importlib
 
         return importlib.import_module(f"flambeau.{name}")

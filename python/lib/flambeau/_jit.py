@@ -199,6 +199,12 @@ class strict_fusion:
 
 
 _strategy: list[tuple[str, int]] = [("STATIC", 2), ("DYNAMIC", 10)]
+_planning = {"executor": True, "mode": True}
+
+
+def _set_plan_limit() -> None:
+    depth = sum(depth for _, depth in _strategy)
+    _flambeau.set_plan_limit(depth if all(_planning.values()) else 0)
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -213,7 +219,14 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
         if depth < 0:
             raise ValueError(f"a depth is not negative, got: {depth}")
     former, _strategy = _strategy, list(strategy)
-    _flambeau.set_plan_limit(sum(depth for _, depth in strategy))
+    _set_plan_limit()
+    return former
+
+
+def _switch(name: str, on: bool) -> bool:
+    """Sets one of the two switches without which calls have no plans; gives what it was."""
+    former, _planning[name] = _planning[name], bool(on)
+    _set_plan_limit()
     return former
 
 
@@ -229,8 +242,11 @@ def onednn_fusion_enabled() -> bool:
 
 
 def last_executed_optimized_graph() -> Any:
-    """Not kept; `graph_for` of the function gives the graph."""
-    raise RuntimeError("use f.graph_for(*args)")
+    """The graph that this thread's last call ran: that of its plan, or of the function where it ran without one."""
+    graph = _flambeau.last_graph()
+    if graph is None:
+        raise RuntimeError("No graph executor was run")
+    return graph
 
 
 _script_if_tracing = script_if_tracing

@@ -13,6 +13,8 @@ mod reverse;
 mod split;
 mod texts;
 
+pub use split::bytes_of;
+
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module};
@@ -96,6 +98,12 @@ pub fn split(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) -> Result
     }
     let reads = reads(&backward, inputs.len());
     Ok(Split { forward, backward, kept, kept_bytes, reads, follows, keeps })
+}
+
+/// A graph whose random ops (dropout, attention and recurrent layers with it) are what their derivatives compute them from, so that
+/// draws stand in it by themselves: dtypes and sizes must be known. Fails as [`backward`] does.
+pub fn unfolded_draws(graph: &Graph, registry: &Arc<Registry>) -> Result<Graph> {
+    reverse::unfolded_draws(graph, registry)
 }
 
 fn finished(

@@ -14,6 +14,9 @@ use hashbrown::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
+/// What makes a tuple of an op's results.
+const TUPLE: &str = "prim::TupleConstruct";
+
 /// Ops that a graph may have, the forward's and the backward's together.
 const MAX_OPS: usize = 20_000;
 
@@ -46,6 +49,15 @@ pub(super) fn follows(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) 
     Ok(Reverse::marked(graph, inputs, registry)?.followed())
 }
 
+/// A graph with what its random ops are defined by in their places, where that is how they are differentiated.
+pub(super) fn unfolded_draws(graph: &Graph, registry: &Arc<Registry>) -> Result<Graph> {
+    let mut reverse = Reverse::of(graph, registry);
+    reverse.prepare()?;
+    reverse.unfold(|row| row.def().effects.contains(Effects::RANDOM))?;
+    fold_modes(&mut reverse.graph, registry, true)?;
+    Ok(reverse.graph)
+}
+
 struct Reverse<'a> {
     registry: &'a Arc<Registry>,
     cells: Arc<Cells>,
@@ -69,9 +81,8 @@ fn refused(what: impl Into<String>) -> Diagnostic {
 impl Reverse<'_> {
     // --- the forward graph ---
 
-    /// A graph whose values are marked.
-    fn marked<'r>(graph: &Graph, inputs: &[bool], registry: &'r Arc<Registry>) -> Result<Reverse<'r>> {
-        let mut reverse = Reverse {
+    fn of<'r>(graph: &Graph, registry: &'r Arc<Registry>) -> Reverse<'r> {
+        Reverse {
             registry,
             cells: Cells::of(registry),
             texts: Texts::of(registry),
@@ -81,25 +92,34 @@ impl Reverse<'_> {
             gradients: HashMap::new(),
             keeps: false,
             special: HashMap::new(),
-        };
-        let module = Module::default();
-        let context = Context::new(registry, &module);
-        let prepare = PREPARE.as_ref().map_err(Clone::clone)?;
-        // Types answer what the texts ask that ops are replaced by.
-        prepare.run_graph(&mut reverse.graph, &context)?;
-        reverse.unfold()?;
+        }
+    }
+
+    /// A graph whose values are marked.
+    fn marked<'r>(graph: &Graph, inputs: &[bool], registry: &'r Arc<Registry>) -> Result<Reverse<'r>> {
+        let mut reverse = Reverse::of(graph, registry);
+        reverse.prepare()?;
+        reverse.unfold(|_| true)?;
         fold_modes(&mut reverse.graph, registry, true)?;
-        prepare.run_graph(&mut reverse.graph, &context)?;
+        reverse.prepare()?;
         reverse.mark(inputs)?;
         Ok(reverse)
+    }
+
+    /// Finds types: they answer what the texts ask that ops are replaced by.
+    fn prepare(&mut self) -> Result<()> {
+        let module = Module::default();
+        let context = Context::new(self.registry, &module);
+        PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut self.graph, &context)?;
+        Ok(())
     }
 
     fn followed(&self) -> Vec<bool> {
         self.graph.outputs().iter().map(|output| self.follows.contains(output)).collect()
     }
 
-    /// Puts what ops are defined by in their places, where that is how they are differentiated.
-    fn unfold(&mut self) -> Result<()> {
+    /// Puts what ops are defined by in their places, where that is how they are differentiated and it is wanted.
+    fn unfold(&mut self, is_wanted: impl Fn(&Op) -> bool) -> Result<()> {
         let mut work: Vec<OpId> = self.graph.block_ops(self.graph.root()).collect();
         while let Some(op) = work.pop() {
             if self.graph.op_count() > MAX_OPS {
@@ -110,6 +130,9 @@ impl Reverse<'_> {
                 continue;
             }
             let row = resolve(self.registry, &self.graph, op)?;
+            if !is_wanted(&row) {
+                continue;
+            }
             let text = match self.cells.recipe(&row) {
                 Recipe::Unfold(text) => Some(text.to_string()),
                 Recipe::Inner if row.def().scalar.is_none() => row.def().meaning.map(str::to_string),
@@ -150,6 +173,12 @@ impl Reverse<'_> {
             self.graph.insert_before(unpack, op);
             results = self.graph.results(unpack).to_vec();
             new.push(unpack);
+        }
+        if let [tuple] = results[..]
+            && self.graph.result_count(op) != 1
+            && let Some(made) = self.graph.def_op(tuple).filter(|op| self.graph.kind(*op) == TUPLE)
+        {
+            results = self.graph.operands(made).to_vec();
         }
         if results.len() != self.graph.result_count(op) {
             return Err(refused("an op of several results that is defined by others"));

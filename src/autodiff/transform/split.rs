@@ -224,8 +224,8 @@ fn weight(graph: &Graph, value: ValueId) -> u64 {
     if graph.ty(value).is_tensor() { bytes_of(graph.ty(value)).max(ALIVE) } else { NUMBER_BYTES }
 }
 
-/// The bytes of a tensor's elements.
-fn bytes_of(ty: &Type) -> u64 {
+/// The bytes of the elements of a tensor of a type, as far as it tells; a guess where sizes are unknown. 0: no tensor.
+pub fn bytes_of(ty: &Type) -> u64 {
     let Some(tensor) = ty.as_tensor() else { return 0 };
     let Some(sizes) = &tensor.sizes else { return UNKNOWN_BYTES };
     let known = |dim: &Dim| if let Dim::Known(n) = dim { u64::try_from(*n).ok() } else { None };

@@ -5,11 +5,14 @@ use super::kernels::fill::{check_fill, full_checked, strided};
 use super::kernels::range::{self, Shape};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
-use crate::dialects::{Args, OpDef, Outputs, create, one};
+use crate::dialects::{Args, Fact, OpDef, Outputs, create, one};
 use crate::ir::{Type, TypeKind};
 use crate::resources::Collect;
 use crate::tensor::{DType, Scalar, Tensor, view};
 use crate::value::{List, Value};
+
+/// Facts of ops whose results are made like their first operand.
+pub(super) const LIKE: &[Fact] = &[Fact::LikeFirst];
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -57,7 +60,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(0)),
-    ).infer(joins::like),
+    ).facts(LIKE).infer(joins::like),
     create(
         "aten::zeros_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(0)),
@@ -65,7 +68,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(1)),
-    ).infer(joins::like),
+    ).facts(LIKE).infer(joins::like),
     create(
         "aten::ones_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(1)),
@@ -73,7 +76,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(0)),
-    ).quantized(crate::dialects::Quantized::Integers).infer(joins::like),
+    ).quantized(crate::dialects::Quantized::Integers).facts(LIKE).infer(joins::like),
     create(
         "aten::empty_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(0)),
@@ -81,7 +84,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 2, a.scalar(1)?),
-    ).quantized_kernel(crate::dialects::quantized::moves::full_like).infer(joins::like),
+    ).quantized_kernel(crate::dialects::quantized::moves::full_like).facts(LIKE).infer(joins::like),
     create(
         "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 3, a.scalar(1)?),
@@ -89,28 +92,28 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(0)),
-    ).infer(joins::new),
+    ).facts(LIKE).infer(joins::new),
     create("aten::new_zeros.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(0))
     }),
     create(
         "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(1)),
-    ).infer(joins::new),
+    ).facts(LIKE).infer(joins::new),
     create("aten::new_ones.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(1))
     }),
     create(
         "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(0)),
-    ).infer(joins::new),
+    ).facts(LIKE).infer(joins::new),
     create("aten::new_empty.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(0))
     }),
     create(
         "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 3, a.scalar(2)?),
-    ).infer(joins::new),
+    ).facts(LIKE).infer(joins::new),
     create(
         "aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
         |a| refill(a, 1, 3, a.scalar(2)?),
@@ -118,7 +121,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(strided(&a.ints(1)?, &a.ints(2)?, dtype_or(a, 3, a.tensor(0)?.dtype())?)?),
-    ),
+    ).facts(LIKE),
     create(
         "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(range::arange(Scalar::Int(0), a.scalar(0)?, Scalar::Int(1), asked(a, 1)?)?),

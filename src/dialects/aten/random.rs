@@ -1,7 +1,7 @@
 //! Random numbers: drawn from the generator of the run exactly as PyTorch's CPU kernels draw them, and given to the elements
 //! of a tensor in the order in which they lie in memory. Dropout, which draws too, is in `dropout`.
 
-use super::create::{asked, like};
+use super::create::{LIKE, asked, like};
 use super::dropout::rounded_to;
 use super::kernels::wide::store;
 use super::list::nothing;
@@ -50,16 +50,16 @@ pub static OPS: &[OpDef] = &[
     .doc("seeds the generator of the program's world"),
     create(options!("aten::rand(SymInt[] size, *, "), |a| sized(a, 0, uniform)).effects(Effects::RANDOM).infer(joins::create),
     create(options!("aten::randn(SymInt[] size, *, "), |a| sized(a, 0, normal)).effects(Effects::RANDOM).infer(joins::create),
-    create(like_options!("aten::rand_like(Tensor self, *, "), |a| alike(a, 1, uniform)).effects(Effects::RANDOM).infer(joins::like),
-    create(like_options!("aten::randn_like(Tensor self, *, "), |a| alike(a, 1, normal)).effects(Effects::RANDOM).infer(joins::like),
+    create(like_options!("aten::rand_like(Tensor self, *, "), |a| alike(a, 1, uniform)).effects(Effects::RANDOM).facts(LIKE).infer(joins::like),
+    create(like_options!("aten::randn_like(Tensor self, *, "), |a| alike(a, 1, normal)).effects(Effects::RANDOM).facts(LIKE).infer(joins::like),
     create(int_options!("aten::randint(SymInt high, SymInt[] size, *, "), |a| integers(a, None, 0, 1)).effects(Effects::RANDOM),
     create(int_options!("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, "), |a| integers(a, Some(0), 1, 2))
         .effects(Effects::RANDOM),
-    create(like_options!("aten::randint_like(Tensor self, SymInt high, *, "), |a| integers_like(a, None, 1)).effects(Effects::RANDOM),
+    create(like_options!("aten::randint_like(Tensor self, SymInt high, *, "), |a| integers_like(a, None, 1)).effects(Effects::RANDOM).facts(LIKE),
     create(like_options!("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, "), |a| {
         integers_like(a, Some(1), 2)
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM).facts(LIKE),
     create(int_options!("aten::randperm(SymInt n, *, "), permutation).effects(Effects::RANDOM),
     // The same with a generator; one of the program's own is refused.
     create(options!("aten::rand.generator(SymInt[] size, *, Generator? generator, "), |a| default_only(a, 1, |a| sized(a, 0, uniform)))
@@ -69,11 +69,11 @@ pub static OPS: &[OpDef] = &[
     create(like_options!("aten::rand_like.generator(Tensor self, *, Generator? generator, "), |a| {
         default_only(a, 1, |a| alike(a, 1, uniform))
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM).facts(LIKE),
     create(like_options!("aten::randn_like.generator(Tensor self, *, Generator? generator, "), |a| {
         default_only(a, 1, |a| alike(a, 1, normal))
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM).facts(LIKE),
     create(int_options!("aten::randint.generator(SymInt high, SymInt[] size, *, Generator? generator, "), |a| {
         default_only(a, 2, |a| integers(a, None, 0, 1))
     })
@@ -85,11 +85,11 @@ pub static OPS: &[OpDef] = &[
     create(like_options!("aten::randint_like.generator(Tensor self, SymInt high, *, Generator? generator, "), |a| {
         default_only(a, 2, |a| integers_like(a, None, 1))
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM).facts(LIKE),
     create(like_options!("aten::randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, "), |a| {
         default_only(a, 3, |a| integers_like(a, Some(1), 2))
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM).facts(LIKE),
     create(int_options!("aten::randperm.generator(SymInt n, *, Generator? generator, "), |a| default_only(a, 1, permutation))
         .effects(Effects::RANDOM),
     // Forms that fill a tensor of the caller's.
@@ -211,7 +211,7 @@ pub static OPS: &[OpDef] = &[
         fill(a, 2, &result, |g, draw| bernoulli(g, draw.count, p))?;
         one(result)
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM).facts(LIKE).infer(joins::like),
     opaque("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let p = a.float(1)?;
         refill(a, 2, "", |g, draw| bernoulli(g, draw.count, p))

@@ -12,13 +12,13 @@ use crate::dialects::{Effects, Fact, Registry, Run, Strictness, Variant, fusion}
 use crate::ir::{Attr, Function, Graph, Module, OpId};
 use crate::lowering;
 use crate::passes::manager::{Runner, Settings};
-use crate::passes::{Extras, FiredRules, FrozenAttributes, Pipeline, check_strict_fusion};
+use crate::passes::{self, Context, Extras, FiredRules, FrozenAttributes, Pipeline, check_strict_fusion};
 use crate::runtime::code::{self, Action, Code};
 use crate::runtime::packed::Packed;
 use crate::tensor::Tensor;
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// What calls with equal specs run.
 pub struct Plan {
@@ -68,9 +68,14 @@ pub(super) fn build(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Re
 
 fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Result<Plan, String>> {
     let registry = subject.context.registry;
-    if let Some(reason) = refusal(registry, &subject.function.graph) {
-        return Ok(Err(reason));
+    let mut folded = None;
+    if refusal(registry, &subject.function.graph).is_some() {
+        let function = folded.insert(without_dead_branches(subject)?);
+        if let Some(reason) = refusal(registry, &function.graph) {
+            return Ok(Err(reason));
+        }
     }
+    let subject = &Subject { function: folded.as_ref().unwrap_or(subject.function), ..*subject };
     if run.grad_enabled()
         && let Some(recorded) = recording::attempt(subject)?
     {
@@ -82,6 +87,16 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
     compile_groups(&graph, &code, registry);
     Ok(Ok(Plan { graph, code, guards, making: Arc::new(making), recording: None }))
+}
+
+/// The function without branches that constants turn off: of an `inplace` that is False, mostly.
+fn without_dead_branches(subject: &Subject<'_>) -> Result<Function> {
+    static FOLD: LazyLock<Result<Pipeline>> =
+        LazyLock::new(|| passes::parse("constant-propagation-immutable-types"));
+    let mut function = subject.function.clone();
+    let context = Context::new(subject.context.registry, subject.module);
+    FOLD.as_ref().map_err(Clone::clone)?.run_graph(&mut function.graph, &context)?;
+    Ok(function)
 }
 
 /// Compiles the kernels of the groups that every call runs and whose inputs have known types, all at once.

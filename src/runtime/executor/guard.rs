@@ -77,7 +77,8 @@ impl Guards {
             guard(&mut guards, tensor, &|| format!("the constant {}", ty()));
         }
         for attribute in frozen {
-            if let Value::Tensor(tensor) = &attribute.value {
+            let own = if let Value::Tensor(tensor) = &attribute.value { Some(tensor) } else { None };
+            for tensor in own.into_iter().chain(&attribute.items) {
                 let name = || format!("{} of {}", attribute.name, attribute.object.class());
                 guard(&mut guards, tensor, &name);
             }
@@ -159,6 +160,9 @@ impl Holder {
     }
 
     fn holds(&self) -> bool {
+        if !self.attributes.iter().all(holds_items) {
+            return false;
+        }
         let changes = self.object.changes();
         if changes == self.changes.load(Ordering::Relaxed) {
             return true;
@@ -171,6 +175,14 @@ impl Holder {
         }
         holds
     }
+}
+
+/// Whether a list of tensors holds what it held: a list counts no changes.
+fn holds_items(attribute: &FrozenAttribute) -> bool {
+    let Value::List(list) = &attribute.value else { return true };
+    let items = list.items();
+    let same = |(now, then): (&Value, &Tensor)| matches!(now, Value::Tensor(now) if now.same(then));
+    items.len() == attribute.items.len() && items.iter().zip(&attribute.items).all(same)
 }
 
 #[cfg(test)]
@@ -187,7 +199,10 @@ mod tests {
         object.set(weight, Value::Tensor(tensor.clone()));
         let guards = || {
             let value = object.get(weight).expect("is set");
-            Guards::of(vec![FrozenAttribute { object: object.clone(), name: weight, value }], Vec::new())
+            Guards::of(
+                vec![FrozenAttribute { object: object.clone(), name: weight, value, items: Vec::new() }],
+                Vec::new(),
+            )
         };
         let before = guards();
         object.set(steps, Value::Int(3));
@@ -205,12 +220,33 @@ mod tests {
     }
 
     #[test]
+    fn another_tensor_in_a_list_is_seen() {
+        let object = Object::new(Symbol::new("__torch__.M"));
+        let name = Symbol::new("weights");
+        let tensor = || Tensor::zeros(DType::F32, &[2]).expect("small");
+        let (first, list) = (tensor(), crate::value::List::new(Type::tensor(), Vec::new()));
+        list.items_mut().push(Value::Tensor(first.clone()));
+        object.set(name, Value::List(list.clone()));
+        let value = Value::List(list.clone());
+        let frozen = FrozenAttribute { object, name, value, items: vec![first.clone()] };
+        let guards = Guards::of(vec![frozen], Vec::new());
+        assert!(guards.hold(None));
+        list.items_mut()[0] = Value::Tensor(tensor());
+        assert!(!guards.hold(None));
+        list.items_mut()[0] = Value::Tensor(first.clone());
+        assert!(guards.hold(None));
+        list.items_mut().push(Value::Tensor(first));
+        assert!(!guards.hold(None));
+    }
+
+    #[test]
     fn a_guard_that_is_to_miss_does_and_those_before_it_hold() {
         let object = Object::new(Symbol::new("__torch__.M"));
         let weight = Symbol::new("weight");
         let value = Value::Tensor(Tensor::zeros(DType::F32, &[2]).expect("small"));
         object.set(weight, value.clone());
-        let guards = Guards::of(vec![FrozenAttribute { object, name: weight, value }], Vec::new());
+        let guards =
+            Guards::of(vec![FrozenAttribute { object, name: weight, value, items: Vec::new() }], Vec::new());
         let last = Forced::new(2);
         assert!(!guards.hold(Some(&last)) && guards.hold(None) && guards.hold(Some(&Forced::new(3))));
         let expected = [

@@ -6,6 +6,7 @@
 
 mod build;
 mod counters;
+mod draws;
 mod guard;
 mod guarded;
 mod making;
@@ -32,7 +33,7 @@ use build::Subject;
 use counters::PlanCounters;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -69,6 +70,8 @@ struct Slot {
     used: AtomicU64,
     building: Mutex<()>,
     plan: OnceLock<Result<Arc<Plan>, String>>,
+    /// Calls that came before the plan was to be made.
+    early: AtomicUsize,
     /// Calls of another kind that looked at it.
     passed_by: AtomicU64,
     /// How often guards held and missed in the plans that stood here before.
@@ -124,6 +127,10 @@ impl Executor {
                 }
             },
         };
+        if slot.is_early(run) {
+            self.counters.unplanned("fewer calls came than are to be profiled");
+            return Ok(None);
+        }
         let found = self.ready(&slot, call, run)?;
         if matches!(found, Ok(plan) if plan.recording.as_ref().is_some_and(|r| !r.takes(call.arguments))) {
             self.counters.unplanned("an argument shares memory with a buffer that the call writes to");
@@ -154,7 +161,7 @@ impl Executor {
     }
 
     /// The graphs of the plans that are kept, with the function of each, in order of names; of plans that record gradients the
-    /// backward too.
+    /// draws and the backward too.
     pub(super) fn graphs(&self) -> Vec<(Symbol, Arc<Graph>)> {
         let mut out: Vec<(Symbol, Arc<Graph>)> = Vec::new();
         for (function, plans) in self.functions.read().iter() {
@@ -162,8 +169,13 @@ impl Executor {
             for plan in slots.iter().filter_map(|slot| slot.plan.get()?.as_ref().ok()) {
                 out.push((*function, Arc::clone(&plan.graph)));
                 if let Some(recording) = &plan.recording {
-                    let name = Symbol::new(&format!("{function} backward"));
-                    out.push((name, Arc::clone(&recording.backward_graph)));
+                    let parts = [
+                        ("draws", recording.draws_graph.as_ref()),
+                        ("backward", Some(&recording.backward_graph)),
+                    ];
+                    for (part, graph) in parts.into_iter().filter_map(|(part, graph)| Some((part, graph?))) {
+                        out.push((Symbol::new(&format!("{function} {part}")), Arc::clone(graph)));
+                    }
                 }
             }
         }
@@ -179,6 +191,15 @@ impl Executor {
         let slots = plans.slots.read();
         let alike = slots.iter().filter(|slot| slot.spec.is_for_arguments_of(&spec));
         let slot = alike.max_by_key(|slot| slot.used.load(Ordering::Relaxed))?;
+        Some(Arc::clone(&slot.plan.get()?.as_ref().ok()?.graph))
+    }
+
+    /// The graph that the last planned call of a function ran, if its plan is kept.
+    pub(super) fn last_graph(&self, function: Symbol) -> Option<Arc<Graph>> {
+        let plans = self.functions.read().get(&function).map(Arc::clone)?;
+        let slots = plans.slots.read();
+        let made = slots.iter().filter(|slot| matches!(slot.plan.get(), Some(Ok(_))));
+        let slot = made.max_by_key(|slot| slot.used.load(Ordering::Relaxed))?;
         Some(Arc::clone(&slot.plan.get()?.as_ref().ok()?.graph))
     }
 
@@ -301,6 +322,15 @@ impl Plans {
 }
 
 impl Slot {
+    /// Whether a call comes before the one that makes the plan.
+    fn is_early(&self, run: &Run) -> bool {
+        let wanted = run.profiled_runs().saturating_sub(1);
+        wanted > 0
+            && self.plan.get().is_none()
+            && self.early.load(Ordering::Relaxed) < wanted
+            && self.early.fetch_add(1, Ordering::Relaxed) < wanted
+    }
+
     /// A place without a plan yet; `former` is the one that it stands in the place of.
     fn new(spec: ArgumentSpec, now: u64, former: Option<&Slot>) -> Arc<Slot> {
         Arc::new(Slot {
@@ -308,6 +338,8 @@ impl Slot {
             used: AtomicU64::new(now),
             building: Mutex::default(),
             plan: OnceLock::new(),
+            // Its kind of arguments is known where there was a plan.
+            early: AtomicUsize::new(former.map_or(0, |former| former.early.load(Ordering::Relaxed))),
             passed_by: AtomicU64::new(former.map_or(0, |former| former.passed_by.load(Ordering::Relaxed))),
             before: former.map(Slot::guard_counts).unwrap_or_default(),
         })

@@ -4,15 +4,17 @@
 //! Buffers that the call writes to, as batch norm does its running statistics, are inputs too: the forward reads them as they
 //! were when it began, gives what they become, and that is copied to them when it has ended.
 //!
+//! Random numbers are drawn before the forward begins and are operands too ([`super::draws`]).
+//!
 //! Where that cannot be, the call runs without a plan, with the reason: control flow that depends on data, other writes, random
-//! numbers, results that are views of what was given. It knows no op by name.
+//! numbers that do, results that are views of what was given. It knows no op by name.
 
 use super::super::code::{self, Code};
 use super::super::derivatives::{Derivatives, detached};
 use super::super::interpreter::execute;
 use super::super::program::Inner;
 use super::build::{Plan, Subject, compile_groups, optimized};
-use super::spec;
+use super::{draws, spec};
 use crate::analysis::{AliasDb, facts};
 use crate::autodiff;
 use crate::diag::{Diagnostic, ErrorKind, Result};
@@ -45,6 +47,9 @@ pub struct Recording {
     parameters: Vec<Tensor>,
     /// Buffers that the call writes to, whose elements are operands behind the parameters.
     buffers: Vec<Tensor>,
+    /// What draws the random numbers of a call: operands behind the buffers.
+    draws: Option<Arc<Code>>,
+    pub(super) draws_graph: Option<Arc<Graph>>,
     /// Of what the forward gives behind its outputs, which buffer it is to be copied to.
     written: Vec<usize>,
     /// Operands that want a gradient.
@@ -216,9 +221,11 @@ impl Recording {
         PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
         check_outputs(&graph, &context)?;
         let first = graph.inputs().len() - buffers.len();
+        let draws = draws::take(&mut graph, &shared, &context)?.map(Arc::new);
+        let drawn = graph.inputs().len() - first - buffers.len();
         let written = take_copies(&mut graph).into_iter().map(|input| {
             let refused = || Diagnostic::unsupported("a call that records gradients writes to an argument");
-            input.checked_sub(first).ok_or_else(refused)
+            input.checked_sub(first).filter(|n| *n < buffers.len()).ok_or_else(refused)
         });
         let written: Vec<usize> = written.collect::<Result<_>>()?;
         let becomes = graph.outputs()[graph.outputs().len() - written.len()..].to_vec();
@@ -227,7 +234,7 @@ impl Recording {
         }
         let given = subject.arguments.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
         let others = parameters.iter().chain(&buffers).map(Tensor::requires_grad);
-        let wanted: Vec<bool> = given.chain(others).collect();
+        let wanted: Vec<bool> = given.chain(others).chain(std::iter::repeat_n(false, drawn)).collect();
         let split = autodiff::split(&graph, &wanted, &shared)?;
         let outputs = split.follows.len() - written.len();
         if split.follows[outputs..].contains(&true) {
@@ -240,11 +247,18 @@ impl Recording {
         let finish = FINISH.as_ref().map_err(Clone::clone)?;
         finish.run_graph(&mut forward, &context)?;
         finish.run_graph(&mut backward, &context)?;
+        let drawn = &graph.inputs()[graph.inputs().len() - drawn..];
+        let read = drawn.iter().zip(&split.reads[split.reads.len() - drawn.len()..]);
+        let drawn_bytes: u64 =
+            read.filter(|(_, reads)| **reads).map(|(v, _)| autodiff::bytes_of(graph.ty(*v))).sum();
         let (graph, backward) = (Arc::new(graph), Arc::new(backward));
         let first = graph.outputs().first().and_then(|output| graph.def_op(*output));
         let name = first.map_or_else(String::new, |op| graph.kind(op).as_str().to_string());
+        let compiled = |graph: &Arc<Graph>| Code::compile(plain, graph, "draws").map(Arc::new);
         let recording = Recording {
             name,
+            draws: draws.as_ref().map(compiled).transpose()?,
+            draws_graph: draws,
             code: Arc::new(Code::compile(plain, &graph, subject.function.name.as_str())?),
             backward: Arc::new(Code::compile(plain, &backward, "backward")?),
             backward_graph: backward,
@@ -257,7 +271,7 @@ impl Recording {
             follows: split.follows[..outputs].to_vec(),
             keeps: split.keeps,
             is_tuple,
-            kept_bytes: split.kept_bytes,
+            kept_bytes: split.kept_bytes + drawn_bytes,
             others: Arc::new(Derivatives::new(Arc::clone(&graph), false)),
             _graph: graph,
         };
@@ -303,9 +317,23 @@ impl Recording {
             operands.push(Value::Tensor(buffer.copy()?));
         }
         let former = run.set_grad_enabled(false);
-        let results = execute(program, run, code, operands.clone());
+        let results = self.forward(program, code, &mut operands, run);
         run.set_grad_enabled(former);
         self.record(&*autograd, program, operands, results?, run)
+    }
+
+    /// Draws what the call draws, and runs its forward.
+    fn forward(
+        &self,
+        program: &Arc<Inner>,
+        code: Arc<Code>,
+        operands: &mut Vec<Value>,
+        run: &Run,
+    ) -> Result<Vec<Value>> {
+        if let Some(draws) = &self.draws {
+            operands.extend(execute(program, run, Arc::clone(draws), Vec::new())?);
+        }
+        Ok(execute(program, run, code, operands.clone())?.into_iter().collect())
     }
 
     fn record(

@@ -2,7 +2,8 @@
 
 A small model with batch norm (behind no bias: its gradient would be rounding noise) and dropout (model.pt), its data (data.npz), and what PyTorch makes of them: losses of plain runs with
 each optimizer and schedule (runs.json), a checkpoint in the middle of a run (half.ck), the losses of its second half. A model whose buffers are written
-in several ways (buffers.pt) and what three steps make of it (buffers.json).
+in several ways (buffers.pt) and what three steps make of it (buffers.json); the same of a model that draws random numbers in several ways
+(draws.pt, draws.json).
 """
 import base64, json, os, sys
 import numpy as np
@@ -45,13 +46,43 @@ class Written(torch.nn.Module):
         return self.head(self.cumulative(h * self.scale))
 
 
-def written():
+class Drawn(torch.nn.Module):
+    """Draws random numbers: dropout in several forms, of a transposed tensor, in attention and between recurrent layers, noise that is added,
+    and branches that are left out."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(5, 8)
+        self.drop = torch.nn.Dropout(0.3)
+        self.channels = torch.nn.Dropout1d(0.4)
+        self.alpha = torch.nn.AlphaDropout(0.2)
+        self.over_time = torch.nn.LSTM(4, 4, num_layers=2, dropout=0.25, batch_first=True)
+        self.head = torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        h = self.drop(torch.relu(self.first(x)))
+        h = h + torch.nn.functional.dropout(h.t(), 0.5, self.training).t() + 0.1 * torch.randn_like(h)
+        pairs = h.view(-1, 2, 4)
+        pairs = pairs + self.channels(pairs)
+        pairs = pairs + torch.nn.functional.scaled_dot_product_attention(pairs, pairs, pairs, dropout_p=0.2)
+        noise = torch.empty([pairs.size(0), 1, 1], dtype=pairs.dtype)
+        noise = noise.bernoulli_(0.8)
+        noise.div_(0.8)
+        pairs = pairs + self.over_time(pairs)[0] * noise
+        return self.head(self.alpha(pairs.reshape(-1, 8)) + torch.rand([8]))
+
+
+def few_steps(name, model):
     torch.manual_seed(0)
-    torch.jit.script(Written()).save(f"{HERE}/buffers.pt")
-    model, losses = torch.jit.load(f"{HERE}/buffers.pt").train(), []
+    torch.jit.script(model()).save(f"{HERE}/{name}.pt")
+    model, losses = torch.jit.load(f"{HERE}/{name}.pt").train(), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    train(model, optimizer, 3, loader(dict(np.load(f"{HERE}/data.npz")), False), losses)
-    with open(f"{HERE}/buffers.json", "w") as out:
+    source = loader(dict(np.load(f"{HERE}/data.npz")), False)
+    torch.manual_seed(0)
+    # Its executor differentiates dropout by a formula of its own from the second call on, which draws other numbers.
+    with torch.jit.optimized_execution(False):
+        train(model, optimizer, 3, source, losses)
+    with open(f"{HERE}/{name}.json", "w") as out:
         json.dump({"losses": losses, "after": {k: bits(t) for k, t in model.state_dict().items() if t.is_floating_point()}}, out, indent=0)
 
 
@@ -88,7 +119,8 @@ def bits(tensor):
 
 
 def main():
-    written()
+    few_steps("buffers", Written)
+    few_steps("draws", Drawn)
     torch.manual_seed(0)
     torch.jit.script(Net().eval()).save(f"{HERE}/model.pt")
     rng = np.random.default_rng(0)
@@ -181,4 +213,9 @@ def go_on(file):
 
 
 if __name__ == "__main__":
-    go_on(sys.argv[1]) if len(sys.argv) > 1 else main()
+    if sys.argv[1:] == ["draws"]:
+        few_steps("draws", Drawn)
+    elif sys.argv[1:]:
+        go_on(sys.argv[1])
+    else:
+        main()

@@ -1,0 +1,227 @@
+//! Random draws first: ops that draw, with what they are made of and what is written to what they draw, move to the front of the
+//! graph. What follows hangs on drawn tensors as it would on inputs, so that it can be run again and differentiated.
+//!
+//! The condition that makes it right: draws keep their order, they hang on constants alone, and of tensors that they are made
+//! like, only dtype, sizes and strides are looked at (`Fact::LikeFirst`), which types must tell. Draws from the first one on
+//! for which that is not so stay where they are; all do where what is drawn into is looked at before.
+
+use super::{Context, constants};
+use crate::analysis::facts;
+use crate::diag::Result;
+use crate::dialects::{Effects, Fact, Op, Registry};
+use crate::ir::{Dim, Graph, OpId, Symbol, Type, ValueId};
+use crate::value::Value;
+use hashbrown::{HashMap, HashSet};
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut front = Front { context, ops: HashSet::new(), alike: HashMap::new(), roots: HashMap::new() };
+    let root = graph.root();
+    for op in graph.block_ops(root) {
+        if !front.takes_draw(graph, op) {
+            break;
+        }
+    }
+    let Some(first) = graph.first_op(root).filter(|_| !front.ops.is_empty() && front.is_unseen(graph)) else {
+        return Ok(false);
+    };
+    let order: Vec<OpId> = graph.block_ops(root).filter(|op| front.ops.contains(op)).collect();
+    let stands = graph.block_ops(root).take(order.len()).eq(order.iter().copied());
+    if stands && front.alike.is_empty() && front.roots.keys().all(|name| !graph.has_uses(*name)) {
+        return Ok(false);
+    }
+    if !context.step(|| format!("moves {} ops of draws to the front", order.len())) {
+        return Ok(false);
+    }
+    front.move_all(graph, &order, first);
+    Ok(true)
+}
+
+/// The ops that a graph begins with and that hang on each other alone, up to the last one that draws, or that writes to what is
+/// drawn. What `hoist-draws` leaves.
+pub(crate) fn draws(graph: &Graph, registry: &Registry) -> Vec<OpId> {
+    let mut made: HashSet<ValueId> = HashSet::new();
+    let (mut ops, mut length) = (Vec::new(), 0);
+    for op in graph.block_ops(graph.root()) {
+        let facts = facts(registry, graph, op);
+        let closed = graph.operands(op).iter().all(|operand| made.contains(operand));
+        if !closed || !graph.nested_blocks(op).is_empty() || !is_calm(facts.effects) {
+            break;
+        }
+        made.extend(graph.results(op));
+        ops.push(op);
+        if facts.effects.contains(Effects::RANDOM) || facts.writes {
+            length = ops.len();
+        }
+    }
+    ops.truncate(length);
+    ops
+}
+
+/// Whether an op draws random numbers, or may.
+pub(crate) fn is_random(graph: &Graph, registry: &Registry, op: OpId) -> bool {
+    facts(registry, graph, op).effects.contains(Effects::RANDOM)
+}
+
+fn is_calm(effects: Effects) -> bool {
+    (Effects::RANDOM | Effects::MAY_RAISE | Effects::IDENTITY).contains(effects)
+}
+
+/// What goes to the front.
+struct Front<'a> {
+    context: &'a Context<'a>,
+    ops: HashSet<OpId>,
+    /// Ops whose first operand becomes a new tensor of the same form: dtype, sizes and strides.
+    alike: HashMap<OpId, Form>,
+    /// Results of ops that write in place, with the tensor that they are.
+    roots: HashMap<ValueId, ValueId>,
+}
+
+/// What types tell of a tensor.
+struct Form {
+    dtype: i64,
+    sizes: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+impl Front<'_> {
+    /// Takes an op that draws, or that writes to what was drawn, with what it is made of. False: a draw that must stay.
+    fn takes_draw(&mut self, graph: &Graph, op: OpId) -> bool {
+        let facts = facts(self.context.registry, graph, op);
+        let is_draw = facts.effects.contains(Effects::RANDOM);
+        let writes_drawn = facts.writes
+            && graph.operand(op, 0).and_then(|to| graph.def_op(to)).is_some_and(|op| self.ops.contains(&op));
+        if !is_draw && !writes_drawn {
+            return true;
+        }
+        let known = self.ops.clone();
+        if self.takes(graph, op) {
+            return true;
+        }
+        self.ops = known;
+        self.alike.retain(|op, _| self.ops.contains(op));
+        self.roots.retain(|value, _| graph.def_op(*value).is_some_and(|op| self.ops.contains(&op)));
+        !is_draw
+    }
+
+    /// Takes an op and what its operands are made by, if all of it hangs on constants alone.
+    fn takes(&mut self, graph: &Graph, op: OpId) -> bool {
+        let mut work = vec![op];
+        while let Some(op) = work.pop() {
+            if self.ops.contains(&op) {
+                continue;
+            }
+            let Some(row) = self.movable(graph, op) else { return false };
+            self.ops.insert(op);
+            for (n, operand) in graph.operands(op).iter().enumerate() {
+                let maker = graph.def_op(*operand).filter(|maker| graph.parent(*maker) == Some(graph.root()));
+                let like =
+                    n == 0 && row.as_ref().is_some_and(|row| row.def().facts.contains(&Fact::LikeFirst));
+                if like && !maker.is_some_and(|maker| self.ops.contains(&maker)) {
+                    let Some(form) = form_of(graph.ty(*operand)) else { return false };
+                    self.alike.insert(op, form);
+                    continue;
+                }
+                let Some(maker) = maker else { return false };
+                work.push(maker);
+            }
+        }
+        true
+    }
+
+    /// The row of an op that may stand elsewhere (None: a constant), unless what it gives is seen through something else.
+    fn movable(&mut self, graph: &Graph, op: OpId) -> Option<Option<Op>> {
+        let found = facts(self.context.registry, graph, op);
+        if !graph.nested_blocks(op).is_empty() || !is_calm(found.effects) {
+            return None;
+        }
+        if graph.kind(op) == "prim::Constant" {
+            return Some(None);
+        }
+        let row = found.op?;
+        let schema = row.marked_schema().ok()?;
+        let marked: Vec<usize> =
+            schema.arguments.iter().enumerate().filter(|a| a.1.alias.is_some()).map(|a| a.0).collect();
+        if found.writes {
+            let [same] = *graph.results(op) else { return None };
+            let target = graph.operand(op, 0)?;
+            let reshapes = row.def().facts.contains(&Fact::Reshapes);
+            if marked != [0] || !graph.kind(op).base().ends_with('_') || reshapes {
+                return None;
+            }
+            let root = self.roots.get(&target).copied().unwrap_or(target);
+            self.roots.insert(same, root);
+        } else if !marked.is_empty() {
+            return None;
+        }
+        Some(Some(row))
+    }
+
+    /// Whether nobody looks at a tensor before the last op in the front that writes to it.
+    fn is_unseen(&self, graph: &Graph) -> bool {
+        let mut last: HashMap<ValueId, OpId> = HashMap::new();
+        for op in graph.block_ops(graph.root()).filter(|op| self.ops.contains(op)) {
+            for root in graph.results(op).iter().filter_map(|result| self.roots.get(result)) {
+                last.insert(*root, op);
+            }
+        }
+        let mut names = self.roots.iter().flat_map(|(name, root)| [(*name, *root), (*root, *root)]);
+        names.all(|(name, root)| {
+            let users = graph.uses(name).map(|user| user.op).filter(|op| !self.ops.contains(op));
+            let mut users = users.filter_map(|user| outermost(graph, user));
+            users.all(|user| last.get(&root).is_none_or(|write| graph.is_before(*write, user)))
+        })
+    }
+
+    fn move_all(&self, graph: &mut Graph, order: &[OpId], first: OpId) {
+        // A mark that is taken away again: the first op may be one of those that move.
+        let anchor = constants::insert_none(graph, first, Type::none());
+        for op in order {
+            graph.move_before(*op, anchor);
+            if let Some(form) = self.alike.get(op)
+                && let Some(made) = made(graph, *op, form)
+            {
+                graph.set_operand(*op, 0, made);
+            }
+        }
+        for (name, root) in &self.roots {
+            graph.replace_all_uses(*name, *root);
+        }
+        graph.erase(anchor);
+    }
+}
+
+/// The op of the outermost block that an op stands in; None: the end of that block.
+fn outermost(graph: &Graph, op: OpId) -> Option<OpId> {
+    let mut at = op;
+    loop {
+        match graph.parent(at).or_else(|| graph.terminated_block(at)) {
+            Some(block) if block != graph.root() => at = graph.owner(block)?,
+            _ => return Some(at).filter(|op| graph.terminated_block(*op).is_none()),
+        }
+    }
+}
+
+/// What a type tells of a tensor, if it tells all.
+fn form_of(ty: &Type) -> Option<Form> {
+    let tensor = ty.as_tensor()?;
+    let known = |dim: &Dim| if let Dim::Known(n) = dim { Some(*n) } else { None };
+    let sizes: Vec<i64> = tensor.sizes.as_ref()?.iter().map(known).collect::<Option<_>>()?;
+    let strides = tensor.strides.as_ref()?.iter().copied().collect::<Option<Vec<i64>>>()?;
+    Some(Form { dtype: tensor.dtype?.code(), sizes, strides })
+}
+
+/// A tensor of some form before an op.
+fn made(graph: &mut Graph, before: OpId, form: &Form) -> Option<ValueId> {
+    let ty = graph.ty(graph.operand(before, 0)?).clone();
+    let ints = |ints: &[i64]| Value::ints(ints.iter().copied());
+    let sizes = constants::insert_before(graph, before, &ints(&form.sizes))?;
+    let strides = constants::insert_before(graph, before, &ints(&form.strides))?;
+    let dtype = constants::insert_int(graph, before, form.dtype);
+    let none = constants::insert_none(graph, before, Type::none());
+    let none = graph.result(none, 0)?;
+    let op =
+        graph.create(Symbol::new("aten::empty_strided"), &[sizes, strides, dtype, none, none, none], &[ty]);
+    graph.set_location_id(op, graph.location_id(before));
+    graph.insert_before(op, before);
+    graph.result(op, 0)
+}
