@@ -323,7 +323,9 @@ pub fn resize(target: &Tensor, sizes: &[i64], run: &Run) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::Registry;
+    use crate::dialects::{Fact, Registry};
+    use crate::ir::{Argument, TypeKind};
+    use crate::tensor::{Scalar, view};
     use std::time::{Duration, Instant};
 
     #[test]
@@ -362,5 +364,46 @@ mod tests {
             call(append, &[list.clone(), tensor.clone()], Node::default(), &run).expect("appends");
         }
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    }
+
+    /// Something for an argument that has to be given.
+    fn some(argument: &Argument) -> Value {
+        match argument.ty.kind() {
+            _ if argument.default.is_some() || matches!(argument.ty.kind(), TypeKind::Optional(_)) => {
+                Value::None
+            }
+            TypeKind::List(_) if argument.name == "stride" => Value::ints([3, 1]),
+            TypeKind::List(_) => Value::ints([2, 3]),
+            TypeKind::Float => Value::Float(0.5),
+            _ if argument.name == "low" => Value::Int(1),
+            _ => Value::Int(4),
+        }
+    }
+
+    #[test]
+    fn ops_that_make_tensors_like_their_first_operand_look_at_its_form_alone() {
+        let node = Node { attrs: &[], result_types: &[] };
+        let registry = Registry::builtin();
+        let rows: Vec<&Op> =
+            registry.iter().filter(|row| row.def().facts.contains(&Fact::LikeFirst)).collect();
+        assert!(rows.len() >= 15);
+        for row in rows {
+            let answer = |content: f64| {
+                let like = Tensor::full(DType::F32, &[3, 2], Scalar::Float(content)).expect("small");
+                let turned = view::transpose(&like.layout(), 0, 1).expect("of two dimensions");
+                let like = like.with_layout(turned).expect("the same elements");
+                let schema = row.schema().expect("reads");
+                let values: Vec<Value> = std::iter::once(Value::Tensor(like))
+                    .chain(schema.arguments.iter().skip(1).map(some))
+                    .collect();
+                let run = Run::silent();
+                run.seed(0);
+                let made =
+                    call(row, &values, node, &run).unwrap_or_else(|e| panic!("{}: {e:?}", row.full_name()));
+                let made = made[0].to_tensor().expect("a tensor").clone();
+                (made.sizes(), made.strides(), made.to_vec_as::<f64>().expect("real"))
+            };
+            assert_eq!(answer(1.0), answer(f64::NAN), "{} looks at elements", row.full_name());
+        }
     }
 }
