@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 const TUPLE: &str = "prim::TupleConstruct";
 
 /// Ops that a graph may have, the forward's and the backward's together.
-const MAX_OPS: usize = 20_000;
+const MAX_OPS: usize = 60_000;
 
 static SPECIALIZE: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("derivative"));
 static PREPARE: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("forward"));
