@@ -54,11 +54,11 @@ pub(crate) struct Core {
     bounds: Option<Arc<Bounds>>,
 }
 
-/// The call of a program that a thread made last.
+/// The call of a program that a thread made last. It keeps nothing of the program alive.
 #[derive(Default)]
 struct LastCall {
     core: Weak<Core>,
-    object: Option<Object>,
+    class: Option<Symbol>,
     name: String,
 }
 
@@ -67,27 +67,23 @@ thread_local! {
 }
 
 impl LastCall {
-    fn set(&mut self, core: &Arc<Core>, object: &Option<Object>, name: &str) {
+    fn set(&mut self, core: &Arc<Core>, class: Option<Symbol>, name: &str) {
         self.core = Arc::downgrade(core);
-        self.object.clone_from(object);
+        self.class = class;
         self.name.clear();
         self.name.push_str(if name == "__call__" { "forward" } else { name });
     }
 }
 
-/// The graph that this thread's last call of a program ran: that of its plan, or of the function where it ran without one. None
-/// before the first call, and where the program is gone.
+/// The graph of the plan that the function which this thread called last used last; of the function itself where it has no plan, or
+/// plans are off. None before the first call, and where the program is gone.
 #[pyfunction]
 pub(crate) fn last_graph() -> PyResult<Option<PyGraph>> {
     LAST.with_borrow(|last| {
         let Some(core) = last.core.upgrade() else { return Ok(None) };
-        if let Some(planned) =
-            core.fast().map_err(errors::of_program)?.last_graph(last.object.as_ref(), &last.name)
-        {
-            return Ok(Some(PyGraph::new((*planned).clone(), core)));
-        }
-        let program = PyProgram::new(Arc::clone(&core), last.object.clone());
-        program.graph(&last.name).map(Some)
+        let program = if runs::plans() { core.fast().map_err(errors::of_program)? } else { &core.plain };
+        let graph = program.last_graph(last.class, &last.name);
+        Ok(graph.map(|graph| PyGraph::new(graph, Arc::clone(&core))))
     })
 }
 
@@ -260,7 +256,7 @@ impl PyProgram {
         drop(bounded);
         runs::pass_warnings(py)?;
         let result = result.map_err(errors::of_program)?;
-        LAST.with_borrow_mut(|last| last.set(core, &self.object, name));
+        LAST.with_borrow_mut(|last| last.set(core, self.object.as_ref().map(Object::class), name));
         if records && is_torch {
             static LINKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
             let tracked = call.tracked();

@@ -214,6 +214,11 @@ pub(crate) fn set_plan_limit(plans: usize) {
     thread_run().set_plan_limit(plans);
 }
 
+/// Whether calls of this thread may have plans.
+pub(crate) fn plans() -> bool {
+    optimized() && thread_run().plan_limit() > 0
+}
+
 /// Sets which call of a kind of arguments makes the plan of its kind; gives what was before.
 #[pyfunction]
 pub(crate) fn set_profiled_runs(calls: usize) -> usize {

@@ -10,8 +10,8 @@
 use super::{Context, PassOption, constants};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
-use crate::dialects::Family;
-use crate::ir::{Attr, Graph, OpId, Symbol, TypeKind, ValueId};
+use crate::dialects::Effects;
+use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
 use crate::tensor::Tensor;
 use crate::value::{Object, Value};
 use hashbrown::{HashMap, HashSet};
@@ -137,14 +137,12 @@ fn is_only_seen(graph: &Graph, context: &Context<'_>, list: ValueId) -> bool {
         let Some(row) = &facts.op else { return false };
         let Ok(schema) = row.marked_schema() else { return false };
         let marked = schema.arguments.get(user.index).is_none_or(|argument| argument.alias.is_some());
-        let gives_list =
-            graph.results(user.op).iter().any(|result| matches!(graph.ty(*result).kind(), TypeKind::List(_)));
-        if gives_list && (marked || graph.kind(user.op).namespace() == "prim") {
-            return false;
-        }
-        let holds =
-            row.def().family == Family::Container && graph.kind(user.op).base().ends_with("Construct");
-        !facts.writes && !holds && graph.kind(user.op) != "prim::SetAttr"
+        let gives_on = graph.results(user.op).iter().any(|result| {
+            let ty = graph.ty(*result);
+            !ty.is_tensor() && AliasDb::is_mutable_type(ty)
+        });
+        let keeps = facts.writes || facts.effects.contains(Effects::WRITES_WORLD);
+        !keeps && !(gives_on && (marked || graph.kind(user.op).namespace() == "prim"))
     })
 }
 

@@ -268,13 +268,15 @@ impl Program {
         Ok(self.0.executor.as_ref().and_then(|executor| executor.graph_of(function.name, &bound)))
     }
 
-    /// The graph that the last planned call of a function or method ran, if its plan is kept.
-    pub fn last_graph(&self, object: Option<&Object>, name: &str) -> Option<Arc<Graph>> {
-        let function = match object {
-            Some(object) => self.0.module.method(object.class(), name)?,
+    /// The graph of the plan that a function, or a method of a class, used last; that of the function itself where none of its plans
+    /// is kept.
+    pub fn last_graph(&self, class: Option<Symbol>, name: &str) -> Option<Graph> {
+        let function = match class {
+            Some(class) => self.0.module.method(class, name)?,
             None => self.function(name)?,
         };
-        self.0.executor.as_ref()?.last_graph(function.name)
+        let planned = self.0.executor.as_ref().and_then(|executor| executor.last_graph(function.name));
+        Some(planned.map_or_else(|| function.graph.clone(), |graph| (*graph).clone()))
     }
 
     fn bound_method(&self, object: &Object, method: &str, given: Given) -> Result<(&Function, Vec<Value>)> {

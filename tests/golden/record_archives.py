@@ -199,6 +199,30 @@ class Long(nn.Module):
         return nn.functional.softmax(x, dim=-1)
 
 
+class Lists(nn.Module):
+    """Lists of tensors that are looked at, and lists that others come to hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = [torch.ones(2), torch.zeros(2)]
+        self.given = [torch.ones(2)]
+        self.held = [torch.ones(2)]
+        self.grown = [torch.ones(2)]
+        self.chosen = [torch.ones(2)]
+
+    def forward(self, x: Tensor, flag: bool) -> Tuple[Tensor, List[Tensor], Tuple[List[Tensor], int]]:
+        chosen = self.chosen
+        if flag:
+            chosen = [x]
+        x = x + self.seen[0] + self.seen[1] + torch.cat(self.seen) + chosen[0]
+        return x, self.given, (self.held, len(self.seen))
+
+    @torch.jit.export
+    def grow(self, x: Tensor) -> int:
+        self.grown.append(x)
+        return len(self.grown) + len(self.seen)
+
+
 def described(value, groups):
     """A value as JSON; tensors of one storage have one group number."""
     if value is None:
@@ -306,6 +330,7 @@ def main():
     FOLDER.mkdir(exist_ok=True)
     record("shared_parameter", torch.jit.script(Shared()))
     record("attributes", torch.jit.script(Attributes()))
+    record("lists", torch.jit.script(Lists()))
     record("dtypes", torch.jit.script(Dtypes()))
     record("views", torch.jit.script(Views()))
     record("empty", torch.jit.script(nn.Identity()), {"note.txt": "hello", "sub/config.json": "{}"})

@@ -242,7 +242,7 @@ def onednn_fusion_enabled() -> bool:
 
 
 def last_executed_optimized_graph() -> Any:
-    """The graph that this thread's last call ran: that of its plan, or of the function where it ran without one."""
+    """The graph of the plan that the function which this thread called last used last; of the function itself where it has no plan."""
     graph = _flambeau.last_graph()
     if graph is None:
         raise RuntimeError("No graph executor was run")

@@ -7,7 +7,7 @@ use crate::ir::Type;
 use crate::passes::FrozenAttribute;
 use crate::runtime::checks::{Forced, GuardKind};
 use crate::tensor::{Storage, Tensor};
-use crate::value::{Object, Value};
+use crate::value::{List, Object, Value};
 use hashbrown::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +31,8 @@ struct Holder {
     /// Changes of the object after which its attributes were last found to be the same.
     changes: AtomicU64,
     attributes: Vec<FrozenAttribute>,
+    /// Of attributes that are lists of tensors: the list, and what stood in it. A list counts no changes.
+    lists: Vec<(List, Vec<Tensor>)>,
 }
 
 /// A tensor as it was.
@@ -82,14 +84,18 @@ impl Guards {
                 let name = || format!("{} of {}", attribute.name, attribute.object.class());
                 guard(&mut guards, tensor, &name);
             }
-            match guards.objects.iter_mut().find(|known| known.object.same(&attribute.object)) {
-                Some(holder) => holder.attributes.push(attribute),
-                None => {
-                    let changes = AtomicU64::new(attribute.object.changes());
-                    let object = attribute.object.clone();
-                    guards.objects.push(Holder { object, changes, attributes: vec![attribute] });
-                }
+            let known = guards.objects.iter().position(|known| known.object.same(&attribute.object));
+            let at = known.unwrap_or_else(|| {
+                let changes = AtomicU64::new(attribute.object.changes());
+                let object = attribute.object.clone();
+                guards.objects.push(Holder { object, changes, attributes: Vec::new(), lists: Vec::new() });
+                guards.objects.len() - 1
+            });
+            let holder = &mut guards.objects[at];
+            if let Value::List(list) = &attribute.value {
+                holder.lists.push((list.clone(), attribute.items.clone()));
             }
+            holder.attributes.push(attribute);
         }
         guards.missed.resize_with(1 + guards.tensors.len() + guards.objects.len(), AtomicU64::default);
         guards
@@ -160,7 +166,7 @@ impl Holder {
     }
 
     fn holds(&self) -> bool {
-        if !self.attributes.iter().all(holds_items) {
+        if !self.lists.iter().all(|(list, items)| holds_items(list, items)) {
             return false;
         }
         let changes = self.object.changes();
@@ -177,12 +183,11 @@ impl Holder {
     }
 }
 
-/// Whether a list of tensors holds what it held: a list counts no changes.
-fn holds_items(attribute: &FrozenAttribute) -> bool {
-    let Value::List(list) = &attribute.value else { return true };
-    let items = list.items();
+/// Whether a list holds the tensors that it held.
+fn holds_items(list: &List, items: &[Tensor]) -> bool {
+    let now = list.items();
     let same = |(now, then): (&Value, &Tensor)| matches!(now, Value::Tensor(now) if now.same(then));
-    items.len() == attribute.items.len() && items.iter().zip(&attribute.items).all(same)
+    now.len() == items.len() && now.iter().zip(items).all(same)
 }
 
 #[cfg(test)]
@@ -224,7 +229,7 @@ mod tests {
         let object = Object::new(Symbol::new("__torch__.M"));
         let name = Symbol::new("weights");
         let tensor = || Tensor::zeros(DType::F32, &[2]).expect("small");
-        let (first, list) = (tensor(), crate::value::List::new(Type::tensor(), Vec::new()));
+        let (first, list) = (tensor(), List::new(Type::tensor(), Vec::new()));
         list.items_mut().push(Value::Tensor(first.clone()));
         object.set(name, Value::List(list.clone()));
         let value = Value::List(list.clone());

@@ -158,9 +158,10 @@ pub fn check(archive: &Archive, want: &Value, name: &str) {
     Comparison::new(archive, "constants", &constants).same(constants.root(), &want, "constants");
 }
 
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "shared_parameter",
     "attributes",
+    "lists",
     "dtypes",
     "views",
     "empty",
