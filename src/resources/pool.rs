@@ -86,8 +86,11 @@ fn team() -> Option<Arc<Team>> {
 
 /// Calls `work` with each of `0..count`, on several threads.
 pub fn for_each(count: usize, work: impl Fn(usize) + Sync) {
-    let Some(team) = (count > 1).then(team).flatten() else { return (0..count).for_each(work) };
-    let (payer, next) = (Payer::here(), AtomicUsize::new(0));
+    let payer = Payer::here();
+    let Some(team) = (count > 1).then(team).flatten() else {
+        return (0..count).take_while(|n| *n == 0 || payer.allows()).for_each(work);
+    };
+    let next = AtomicUsize::new(0);
     let one = || {
         let n = next.fetch_add(1, Ordering::Relaxed);
         n < count && payer.allows() && {
@@ -161,10 +164,14 @@ fn share<T>(
     items: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> Result<()> + Sync,
 ) -> Result<()> {
+    let payer = Payer::here();
     let Some(team) = (count > 1).then(team).flatten() else {
-        return { items }.try_for_each(work);
+        return items
+            .enumerate()
+            .take_while(|(n, _)| *n == 0 || payer.allows())
+            .try_for_each(|(_, item)| work(item));
     };
-    let (payer, items, failed) = (Payer::here(), Mutex::new(items), Mutex::new(None));
+    let (items, failed) = (Mutex::new(items), Mutex::new(None));
     let stopped = AtomicBool::new(false);
     let one = || {
         if stopped.load(Ordering::Relaxed) || !payer.allows() {

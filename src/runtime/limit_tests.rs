@@ -233,3 +233,39 @@ fn what_kernels_work_in_counts() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Bodies that would take minutes in one kernel.
+const TAKES_LONG: &[&str] = &[
+    "torch.linalg.qr(m)[1]",
+    "torch.linalg.svd(m)[1]",
+    "torch.linalg.eigh(m)[0]",
+    "torch.linalg.eigvals(m)",
+    "torch.linalg.inv(m)",
+    "torch.linalg.cholesky(m)",
+    "torch.linalg.ldl_factor(m)[0]",
+    "torch.linalg.solve_triangular(m, m, upper=True)",
+    "torch.ormqr(m, m[0], m)",
+    "torch.matmul(m.long(), m.long())",
+    "torch.matmul(z, z)",
+];
+
+#[test]
+fn long_kernels_end_at_the_time_limit() {
+    let mut wrong = Vec::new();
+    for body in TAKES_LONG {
+        let text = format!(
+            "def f() -> Tensor:\n    m = torch.ones([1]).expand([2048, 2048]) + 4096.0 * torch.eye(2048)\n    z = torch.zeros([1], dtype=torch.cdouble).expand([4096, 4096])\n    return {body}\n"
+        );
+        let start = Instant::now();
+        let limits = Limits { time: Some(Duration::from_millis(500)), ..Limits::default() };
+        match under(limits, &text) {
+            Err(error) if error.message().contains("time limit of 0.5 s") => {}
+            other => wrong.push(format!("{body}: {:?}", other.map(drop))),
+        }
+        let took = start.elapsed();
+        if took > Duration::from_secs(15) {
+            wrong.push(format!("{body}: ended after {took:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

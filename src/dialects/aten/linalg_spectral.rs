@@ -11,7 +11,7 @@ use super::linalg_factor::{expect_field, expect_matrix, expect_square, real_of, 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
-use crate::resources::Scratch;
+use crate::resources::{Scratch, budget};
 use crate::tensor::view::transpose;
 use crate::tensor::{DType, Tensor};
 
@@ -575,6 +575,7 @@ fn general(a: &Args<'_>) -> Result<[Tensor; 2]> {
         let (mut values, mut columns) = (Vec::new(), Vec::new());
         for (at, matrix) in batch.items.iter().enumerate() {
             let Some(found) = eigen(matrix, epsilon_of(dtype)) else {
+                budget::check()?;
                 let place = if batch.sizes.is_empty() { String::new() } else { format!("(Batch element {at}): ") };
                 return Err(Diagnostic::runtime(format!(
                     "{name}: {place}The algorithm failed to converge because the input matrix is ill-conditioned or \

@@ -51,6 +51,10 @@ impl<'a, T> Matrix<'a, T> {
 
 /// Multiplications below which a product is not shared among threads.
 const PARALLEL_WORK: usize = 1 << 22;
+/// Multiplications after which a product, and one by loops of our own, looks whether a limit of the run is reached: some tenth of
+/// a second.
+const LONG_WORK: usize = 1 << 30;
+const LONG_LOOP: usize = 1 << 26;
 /// Rows or columns, and elements of the result, that a part of a shared product has at least. The library takes other loops for
 /// products below 65 rows and columns or 257 elements, whose sums round otherwise: each element is the same to the bit in
 /// however many parts a product is computed.
@@ -109,7 +113,7 @@ unsafe impl<T: Send> Send for Part<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Part<T> {}
 
-/// A product in parts, on several threads where it is large.
+/// A product in parts, on several threads where it is large. Ends early where a limit of the run is reached.
 ///
 /// # Safety
 /// As [`Gemm::kernel`] says.
@@ -122,10 +126,13 @@ unsafe fn shared<T: Gemm>(
     threads: usize,
 ) {
     let work = a.rows.saturating_mul(b.cols).saturating_mul(a.cols);
-    let by_rows = a.rows >= b.cols;
+    // Loops of our own have parts of whole rows.
+    let by_rows = a.rows >= b.cols || !T::LIBRARY;
     let (count, across) = if by_rows { (a.rows, b.cols) } else { (b.cols, a.rows) };
-    let parts = threads.min(count / PART.0.max(PART.1.div_ceil(across.max(1))));
-    if !T::LIBRARY || work < PARALLEL_WORK || parts < 2 {
+    let most = if T::LIBRARY { count / PART.0.max(PART.1.div_ceil(across.max(1))) } else { count };
+    let threads = if work < PARALLEL_WORK { 1 } else { threads };
+    let parts = threads.max(work / if T::LIBRARY { LONG_WORK } else { LONG_LOOP }).min(most);
+    if parts < 2 {
         // SAFETY: the caller's promise.
         return unsafe { T::kernel(a, b, out, strides, onto) };
     }

@@ -3,7 +3,7 @@
 use super::compute::{Number, compute_dtype};
 use super::gemm::{Gemm, Matrix, Onto, matmul};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{Collect, Scratch, memory, pool};
+use crate::resources::{Collect, Scratch, budget, memory, pool};
 use crate::tensor::{DType, Dims, Element, Layout, Scalar, Tensor, broadcast_sizes, numel, view};
 
 /// `a @ b` over the last two dimensions, the others broadcast; plus `onto`, broadcast, where given. All of one dtype
@@ -58,7 +58,10 @@ fn typed<T: Gemm>(a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tenso
         if a_starts.len() > 1 && small && size.saturating_mul(a_starts.len()) > 1 << 14 {
             pool::try_chunks(out, size, one)
         } else {
-            out.chunks_mut(size.max(1)).enumerate().try_for_each(|(at, out)| one(at, out))
+            out.chunks_mut(size.max(1)).enumerate().try_for_each(|(at, out)| {
+                budget::check()?;
+                one(at, out)
+            })
         }
     })??;
     Ok(result)

@@ -4,10 +4,11 @@
 
 use super::orthogonal::reflector;
 use super::{Field, Mat};
+use crate::resources::budget;
 use num_complex::Complex64;
 
 /// Eigenvalues, and eigenvectors in columns, each of length 1 with a real largest component. None where the steps do not
-/// converge.
+/// converge, or are stopped by a limit of the run.
 #[derive(Debug)]
 pub struct Eigen {
     /// Eigenvalues.
@@ -48,7 +49,7 @@ pub fn eigen<F: Schur>(matrix: &Mat<F>, epsilon: f64) -> Option<Eigen> {
     let mut values = F::triangular(&mut a, &mut z, (balance.low, balance.high), epsilon)?;
     let mut vectors = Mat::<Complex64>::zeros(n, n);
     let mut column = 0;
-    while column < n {
+    while column < n && !budget::is_stopped() {
         let x = substituted(&a, &values, column, epsilon);
         let mut vector: Vec<Complex64> = (0..n)
             .map(|i| x.iter().enumerate().fold(Complex64::ZERO, |sum, (k, x)| sum + z[(i, k)].complex() * x))
@@ -88,6 +89,9 @@ pub(super) fn split<F: Field>(
         }
         if start + rest >= last {
             return Some(start);
+        }
+        if budget::is_stopped() {
+            return None;
         }
         step(h, start, taken + 1);
     }
@@ -216,7 +220,7 @@ fn hessenberg<F: Field>(a: &mut Mat<F>, low: usize, high: usize) -> Mat<F> {
     let n = a.rows;
     let mut q = Mat::<F>::identity(n, n);
     let mut reflections = Vec::new();
-    for k in low..high.saturating_sub(2) {
+    for k in (low..high.saturating_sub(2)).take_while(|_| !budget::is_stopped()) {
         let mut column = Mat::from_fn(high, 1, |i, _| a[(i, k)]);
         let tau = reflector(&mut column, k + 1, 0);
         let beta = column[(k + 1, 0)];

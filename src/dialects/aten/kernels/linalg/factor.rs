@@ -1,6 +1,7 @@
 //! Triangular factors: LU with partial pivoting and Cholesky.
 
 use super::{Field, Mat};
+use crate::resources::budget;
 
 /// LU factors packed into one matrix, the rows exchanged (from 1, one after the other), and the first zero pivot
 /// (from 1; 0 if there is none).
@@ -18,7 +19,7 @@ pub fn lu<F: Field>(matrix: &Mat<F>, pivot: bool) -> Lu<F> {
     let mut a = matrix.clone();
     let steps = a.rows.min(a.cols);
     let (mut pivots, mut info) = (Vec::with_capacity(steps), 0);
-    for k in 0..steps {
+    for k in (0..steps).take_while(|_| !budget::is_stopped()) {
         let mut best = k;
         if pivot {
             for i in k + 1..a.rows {
@@ -44,6 +45,7 @@ pub fn lu<F: Field>(matrix: &Mat<F>, pivot: bool) -> Lu<F> {
             }
         }
     }
+    pivots.extend(pivots.len() as i64 + 1..=steps as i64);
     Lu { packed: a, pivots, info }
 }
 
@@ -74,7 +76,7 @@ pub fn permutation(pivots: &[i64], rows: usize) -> Vec<usize> {
 pub fn cholesky<F: Field>(matrix: &Mat<F>) -> (Mat<F>, i64) {
     let n = matrix.rows;
     let mut l = Mat::from_fn(n, n, |i, j| if j <= i { matrix[(i, j)] } else { F::ZERO });
-    for j in 0..n {
+    for j in (0..n).take_while(|_| !budget::is_stopped()) {
         let mut d = l[(j, j)].re();
         for k in 0..j {
             let x = l[(j, k)].modulus();

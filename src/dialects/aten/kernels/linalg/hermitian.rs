@@ -4,7 +4,7 @@
 
 use super::orthogonal::reflector;
 use super::{Field, Mat};
-use crate::resources::memory;
+use crate::resources::{budget, memory};
 use std::cmp::Ordering;
 
 /// Eigenvalues in ascending order and eigenvectors in the columns; the upper or the lower triangle is read.
@@ -61,7 +61,7 @@ fn tridiagonal<F: Field>(matrix: &Mat<F>) -> (Tridiagonal, Mat<F>) {
     let mut q = Mat::<F>::identity(n, n);
     let mut reflections = Vec::new();
     let mut e = Vec::new();
-    for k in 0..n.saturating_sub(1) {
+    for k in (0..n.saturating_sub(1)).take_while(|_| !budget::is_stopped()) {
         let mut column = Mat::from_fn(n, 1, |i, _| a[(i, k)]);
         let tau = reflector(&mut column, k + 1, 0);
         e.push(column[(k + 1, 0)].re());
@@ -73,7 +73,11 @@ fn tridiagonal<F: Field>(matrix: &Mat<F>) -> (Tridiagonal, Mat<F>) {
         }
         reflections.push((v, tau));
     }
+    e.extend((e.len() + 1..n).map(|_| 0.0));
     for (v, tau) in reflections.iter().rev() {
+        if budget::is_stopped() {
+            break;
+        }
         for c in 0..n {
             let dot = (0..n).fold(F::ZERO, |sum, i| sum + v[i].conj() * q[(i, c)]);
             for i in 0..n {
@@ -163,9 +167,9 @@ impl Tridiagonal {
 
     /// Splits into blocks and works each from its end of smaller magnitude.
     fn diagonalize(&mut self) {
-        let mut budget = 30 * self.n;
+        let mut left = 30 * self.n;
         let mut start = 0;
-        while start < self.n {
+        while start < self.n && !budget::is_stopped() {
             let mut end = start;
             while end + 1 < self.n {
                 let bound = self.d[end].abs().sqrt() * self.d[end + 1].abs().sqrt() * self.epsilon;
@@ -176,16 +180,16 @@ impl Tridiagonal {
                 end += 1;
             }
             if self.d[end].abs() < self.d[start].abs() {
-                self.upwards(start, end, &mut budget);
+                self.upwards(start, end, &mut left);
             } else {
-                self.downwards(start, end, &mut budget);
+                self.downwards(start, end, &mut left);
             }
             start = end + 1;
         }
     }
 
     /// QL: eigenvalues come out at the front of the block.
-    fn downwards(&mut self, mut l: usize, end: usize, budget: &mut usize) {
+    fn downwards(&mut self, mut l: usize, end: usize, left: &mut usize) {
         while l <= end {
             let m = (l..end).find(|m| self.negligible(*m)).unwrap_or(end);
             if m < end {
@@ -202,10 +206,10 @@ impl Tridiagonal {
                 l += 2;
                 continue;
             }
-            if *budget == 0 {
+            if *left == 0 || budget::is_stopped() {
                 return;
             }
-            *budget -= 1;
+            *left -= 1;
             let mut p = self.d[l];
             let mut g = (self.d[l + 1] - p) / (2.0 * self.e[l]);
             g = self.d[m] - p + self.e[l] / (g + g.hypot(1.0).copysign(g));
@@ -233,7 +237,7 @@ impl Tridiagonal {
     }
 
     /// QR: eigenvalues come out at the back of the block.
-    fn upwards(&mut self, start: usize, end: usize, budget: &mut usize) {
+    fn upwards(&mut self, start: usize, end: usize, left: &mut usize) {
         let mut rest = end + 1;
         while rest > start {
             let l = rest - 1;
@@ -252,10 +256,10 @@ impl Tridiagonal {
                 rest -= 2;
                 continue;
             }
-            if *budget == 0 {
+            if *left == 0 || budget::is_stopped() {
                 return;
             }
-            *budget -= 1;
+            *left -= 1;
             let mut p = self.d[l];
             let mut g = (self.d[l - 1] - p) / (2.0 * self.e[l - 1]);
             g = self.d[m] - p + self.e[l - 1] / (g + g.hypot(1.0).copysign(g));

@@ -2,6 +2,7 @@
 //! calculating inertia and solving symmetric linear systems, 1977), packed as LAPACK packs it, lower triangle.
 
 use super::{Field, Mat};
+use crate::resources::budget;
 
 /// The packed factors; pivots (a negative pair marks a block of two); the first zero block from 1, or 0.
 pub struct Ldl<F> {
@@ -25,7 +26,7 @@ pub fn ldl<F: Field>(matrix: &Mat<F>, hermitian: bool, single: bool) -> Ldl<F> {
     let mut a = Mat::from_fn(n, n, |i, j| if j <= i { matrix[(i, j)] } else { F::ZERO });
     let (mut pivots, mut info) = (vec![0; n], 0);
     let mut k = 0;
-    while k < n {
+    while k < n && !budget::is_stopped() {
         let (pivot, width) = choose(&a, k, hermitian);
         let Some(pivot) = pivot else {
             info = if info == 0 { k as i64 + 1 } else { info };

@@ -1,6 +1,6 @@
 //! Dense linear algebra on small matrices, in float64 or complex128 whatever the tensor's dtype, so that results are
 //! rounded once. Conventions (pivots, signs, packed factors) are LAPACK's, since programs see them. Knows tensors, no
-//! schema.
+//! schema. Loops over rows or columns end early where a limit of the run is reached; whoever called them fails then.
 
 pub mod eigen;
 mod eigen_complex;
@@ -15,7 +15,7 @@ pub mod solve;
 use super::super::convert::by_columns;
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{Collect, Scratch, memory};
+use crate::resources::{Collect, Scratch, budget, memory};
 use crate::tensor::{DType, Dims, Tensor, numel};
 use num_complex::Complex64;
 use std::ops::{Add, Div, Index, IndexMut, Mul, Neg, Sub};
@@ -156,7 +156,7 @@ impl<F: Field> Mat<F> {
     /// The product with another matrix of as many rows as this has columns.
     pub fn times(&self, other: &Mat<F>) -> Mat<F> {
         let mut out = Mat::zeros(self.rows, other.cols);
-        for i in 0..self.rows {
+        for i in (0..self.rows).take_while(|_| !budget::is_stopped()) {
             for k in 0..self.cols {
                 let x = self[(i, k)];
                 for j in 0..other.cols {

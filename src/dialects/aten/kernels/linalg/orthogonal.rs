@@ -1,6 +1,8 @@
 //! Householder reflections: QR factors, packed as LAPACK packs them, and products with them.
 
 use super::{Field, Mat};
+use crate::resources::budget;
+use std::ops::Range;
 
 /// Reflection that maps the column `a[from.., column]` to a multiple of the first unit vector; the vector (its head is
 /// an implied 1) replaces the tail, the multiple the head. Gives the scale `tau`: H = 1 - tau v v^H, and H^H is applied.
@@ -20,42 +22,40 @@ pub fn reflector<F: Field>(a: &mut Mat<F>, from: usize, column: usize) -> F {
     tau
 }
 
-/// Applies 1 - tau v v^H from the left to columns `columns` of `a`, where v's head stands at row `from` and its tail is
-/// in `packed`'s column `column`.
-pub fn reflect<F: Field>(
-    a: &mut Mat<F>,
-    packed: &Mat<F>,
-    (from, column): (usize, usize),
-    tau: F,
-    columns: std::ops::Range<usize>,
-) {
-    if tau == F::ZERO {
+/// Applies 1 - tau v v^H from the left to columns `columns` of `a`, where `v` begins at row `from`. Row after row, as
+/// matrices lie.
+fn reflect<F: Field>(a: &mut Mat<F>, v: &[F], from: usize, tau: F, columns: Range<usize>) {
+    if tau == F::ZERO || columns.is_empty() {
         return;
     }
-    for c in columns {
-        let mut dot = a[(from, c)];
-        for i in from + 1..packed.rows {
-            dot = dot + packed[(i, column)].conj() * a[(i, c)];
-        }
-        let dot = tau * dot;
-        a[(from, c)] = a[(from, c)] - dot;
-        for i in from + 1..packed.rows {
-            a[(i, c)] = a[(i, c)] - packed[(i, column)] * dot;
-        }
+    let cols = a.cols;
+    let row = |i: usize| (from + i) * cols + columns.start..(from + i) * cols + columns.end;
+    let mut dots = vec![F::ZERO; columns.len()];
+    for (i, v) in v.iter().enumerate() {
+        dots.iter_mut().zip(&a.data[row(i)]).for_each(|(dot, x)| *dot = *dot + v.conj() * *x);
     }
+    dots.iter_mut().for_each(|dot| *dot = tau * *dot);
+    for (i, v) in v.iter().enumerate() {
+        a.data[row(i)].iter_mut().zip(&dots).for_each(|(x, dot)| *x = *x - *v * *dot);
+    }
+}
+
+/// The vector of a reflection: 1, and what stands below the diagonal in a column of packed factors.
+fn vector<F: Field>(packed: &Mat<F>, column: usize) -> Vec<F> {
+    let tail = (column + 1..packed.rows).map(|i| packed[(i, column)]);
+    std::iter::once(F::ONE).chain(tail).collect()
 }
 
 /// R above, the reflections' vectors below the diagonal, and their scales.
 pub fn qr<F: Field>(matrix: &Mat<F>) -> (Mat<F>, Vec<F>) {
     let mut a = matrix.clone();
     let steps = a.rows.min(a.cols);
-    let mut taus = Vec::with_capacity(steps);
-    for k in 0..steps {
+    let mut taus = vec![F::ZERO; steps];
+    for (k, scale) in taus.iter_mut().enumerate().take_while(|_| !budget::is_stopped()) {
         let tau = reflector(&mut a, k, k);
-        taus.push(tau);
-        let packed = a.clone();
-        let columns = k + 1..a.cols;
-        reflect(&mut a, &packed, (k, k), tau.conj(), columns);
+        *scale = tau;
+        let (v, columns) = (vector(&a, k), k + 1..a.cols);
+        reflect(&mut a, &v, k, tau.conj(), columns);
     }
     (a, taus)
 }
@@ -63,8 +63,9 @@ pub fn qr<F: Field>(matrix: &Mat<F>) -> (Mat<F>, Vec<F>) {
 /// The first `columns` columns of the product of the reflections.
 pub fn product<F: Field>(packed: &Mat<F>, taus: &[F], columns: usize) -> Mat<F> {
     let mut q = Mat::identity(packed.rows, columns);
-    for (k, tau) in taus.iter().enumerate().rev() {
-        reflect(&mut q, packed, (k, k), *tau, 0..columns);
+    for (k, tau) in taus.iter().enumerate().rev().take_while(|_| !budget::is_stopped()) {
+        // The columns of the identity before `k` have nothing below it.
+        reflect(&mut q, &vector(packed, k), k, *tau, k.min(columns)..columns);
     }
     q
 }
@@ -73,10 +74,10 @@ pub fn product<F: Field>(packed: &Mat<F>, taus: &[F], columns: usize) -> Mat<F> 
 pub fn apply<F: Field>(packed: &Mat<F>, taus: &[F], c: &Mat<F>, adjoint: bool) -> Mat<F> {
     let mut out = c.clone();
     let columns = c.cols;
-    for step in 0..taus.len() {
+    for step in (0..taus.len()).take_while(|_| !budget::is_stopped()) {
         let k = if adjoint { step } else { taus.len() - 1 - step };
         let tau = if adjoint { taus[k].conj() } else { taus[k] };
-        reflect(&mut out, packed, (k, k), tau, 0..columns);
+        reflect(&mut out, &vector(packed, k), k, tau, 0..columns);
     }
     out
 }

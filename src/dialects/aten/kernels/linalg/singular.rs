@@ -1,6 +1,7 @@
 //! Singular values by one-sided Jacobi rotations (Hestenes 1958), which finds small ones exactly.
 
 use super::{Field, Mat};
+use crate::resources::budget;
 
 /// A = U diag(s) V^H with descending s; U has `rows` columns and V `cols` if `full`, otherwise as many as s.
 pub struct Svd<F> {
@@ -48,6 +49,9 @@ fn sweep<F: Field>(a: &mut Mat<F>, v: &mut Mat<F>) -> bool {
     let (n, m) = (a.rows, a.cols);
     let mut changed = false;
     for p in 0..n {
+        if budget::is_stopped() {
+            return false;
+        }
         for q in p + 1..n {
             let (mut alpha, mut beta, mut gamma) = (0.0, 0.0, F::ZERO);
             for i in 0..m {
@@ -83,6 +87,9 @@ fn complete<F: Field>(columns: Vec<Option<Vec<F>>>, m: usize) -> Mat<F> {
     let known: Vec<&Vec<F>> = columns.iter().flatten().collect();
     let mut reflectors: Vec<(Vec<F>, f64)> = Vec::with_capacity(known.len());
     for (k, column) in known.iter().enumerate() {
+        if budget::is_stopped() {
+            break;
+        }
         let mut x = (*column).clone();
         reflectors.iter().for_each(|(v, scale)| reflect(v, *scale, &mut x));
         x.iter_mut().take(k).for_each(|x| *x = F::ZERO);

@@ -2,6 +2,7 @@
 
 use super::factor::Lu;
 use super::{Field, Mat};
+use crate::resources::budget;
 
 /// Which triangle, and whether its diagonal counts as ones.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +16,7 @@ pub struct Triangle {
 /// X of T X = B, in place of B.
 pub fn triangular<F: Field>(t: &Mat<F>, b: &mut Mat<F>, shape: Triangle) {
     let n = t.rows;
-    for step in 0..n {
+    for step in (0..n).take_while(|_| !budget::is_stopped()) {
         let i = if shape.upper { n - 1 - step } else { step };
         let known = if shape.upper { i + 1..n } else { 0..i };
         for c in 0..b.cols {
