@@ -84,12 +84,13 @@ fn team() -> Option<Arc<Team>> {
     team
 }
 
-/// Calls `work` with each of `0..count`, on several threads.
+/// Calls `work` with each of `0..count`, on several threads. Ends early where a limit of the run is reached.
 pub fn for_each(count: usize, work: impl Fn(usize) + Sync) {
+    if count < 2 {
+        return (0..count).for_each(work);
+    }
     let payer = Payer::here();
-    let Some(team) = (count > 1).then(team).flatten() else {
-        return (0..count).take_while(|n| *n == 0 || payer.allows()).for_each(work);
-    };
+    let Some(team) = team() else { return (0..count).take_while(|_| payer.allows()).for_each(work) };
     let next = AtomicUsize::new(0);
     let one = || {
         let n = next.fetch_add(1, Ordering::Relaxed);
@@ -164,13 +165,11 @@ fn share<T>(
     items: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> Result<()> + Sync,
 ) -> Result<()> {
+    if count < 2 {
+        return { items }.try_for_each(work);
+    }
     let payer = Payer::here();
-    let Some(team) = (count > 1).then(team).flatten() else {
-        return items
-            .enumerate()
-            .take_while(|(n, _)| *n == 0 || payer.allows())
-            .try_for_each(|(_, item)| work(item));
-    };
+    let Some(team) = team() else { return items.take_while(|_| payer.allows()).try_for_each(work) };
     let (items, failed) = (Mutex::new(items), Mutex::new(None));
     let stopped = AtomicBool::new(false);
     let one = || {
