@@ -1,4 +1,4 @@
-//! Keeps large blocks of freed storages for the next ones. Fresh memory costs a page fault every 4 KiB, which
+//! Keeps blocks of freed storages for the next ones. Fresh memory costs a page fault every 4 KiB, or being zeroed, which
 //! for a fused kernel over large tensors is more than the kernel itself. A host says how much is kept
 //! ([`keep_freed`]) and asks how much is ([`kept_bytes`]); a run with a limit of memory leaves no more than fits its limit.
 
@@ -8,14 +8,57 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Smaller blocks are left to the system's allocator, in lines of 64 bytes.
-const MIN_LINES: usize = (256 << 10) / 64;
+const MIN_LINES: usize = (8 << 10) / 64;
+/// Blocks from here on cost page faults when they are fresh; smaller ones, which cost being zeroed, have a shelf of their own, as
+/// there are many of them.
+const LARGE_LINES: usize = (256 << 10) / 64;
 /// All kept blocks together, in bytes, unless a host says otherwise.
 const MAX_BYTES: usize = 1 << 30;
-/// Kept blocks.
-const MAX_BLOCKS: usize = 32;
 
-static POOL: Mutex<Vec<Vec<Line>>> = Mutex::new(Vec::new());
+/// Kept blocks of about one size, the youngest last.
+struct Shelf {
+    blocks: Vec<Vec<Line>>,
+    /// All of them, in bytes.
+    bytes: usize,
+    /// How many are kept at most.
+    most: usize,
+}
+
+static SMALL: Mutex<Shelf> = Mutex::new(Shelf { blocks: Vec::new(), bytes: 0, most: 64 });
+static LARGE: Mutex<Shelf> = Mutex::new(Shelf { blocks: Vec::new(), bytes: 0, most: 32 });
 static MAX: AtomicUsize = AtomicUsize::new(MAX_BYTES);
+
+impl Shelf {
+    /// The youngest block that fits: it is the likeliest to be in a cache.
+    fn take(&mut self, lines: usize) -> Option<Vec<Line>> {
+        let fits = |block: &Vec<Line>| (lines..=lines + lines / 4).contains(&block.len());
+        let at = self.blocks.iter().rposition(fits)?;
+        let block = self.blocks.remove(at);
+        self.bytes -= size_of_val(block.as_slice());
+        Some(block)
+    }
+
+    fn keep(&mut self, block: Vec<Line>) {
+        self.bytes += size_of_val(block.as_slice());
+        self.blocks.push(block);
+    }
+
+    /// Takes the oldest blocks out until no more than `bytes` bytes are kept.
+    fn shrink(&mut self, bytes: usize) -> Vec<Vec<Line>> {
+        let mut count = self.blocks.len().saturating_sub(self.most);
+        let mut gone: usize = self.blocks[..count].iter().map(|b| size_of_val(b.as_slice())).sum();
+        while self.bytes - gone > bytes {
+            gone += size_of_val(self.blocks[count].as_slice());
+            count += 1;
+        }
+        self.bytes -= gone;
+        self.blocks.drain(..count).collect()
+    }
+}
+
+fn shelf(lines: usize) -> &'static Mutex<Shelf> {
+    if lines < LARGE_LINES { &SMALL } else { &LARGE }
+}
 
 /// Sets how many bytes of freed tensors the process keeps for the next ones; 0 keeps none. 1 GiB where nothing is set.
 pub fn keep_freed(bytes: usize) {
@@ -25,11 +68,8 @@ pub fn keep_freed(bytes: usize) {
 
 /// How many bytes of freed tensors the process keeps.
 pub fn kept_bytes() -> usize {
-    bytes(&POOL.lock())
-}
-
-fn bytes(blocks: &[Vec<Line>]) -> usize {
-    blocks.iter().map(|block| block.len() * size_of::<Line>()).sum()
+    let small = SMALL.lock().bytes;
+    small + LARGE.lock().bytes
 }
 
 /// A kept block of at least `lines` lines and not much more, with whatever was in it.
@@ -37,11 +77,7 @@ pub(super) fn take(lines: usize) -> Option<Vec<Line>> {
     if lines < MIN_LINES {
         return None;
     }
-    let mut pool = POOL.lock();
-    let fits = |block: &Vec<Line>| (lines..=lines + lines / 4).contains(&block.len());
-    // The youngest first: it is the likeliest to be in a cache.
-    let at = pool.iter().rposition(fits)?;
-    Some(pool.remove(at))
+    shelf(lines).lock().take(lines)
 }
 
 /// Keeps a block that is not used any more; the oldest ones go when there are too many.
@@ -49,20 +85,26 @@ pub(super) fn give(block: Vec<Line>) {
     if block.len() < MIN_LINES {
         return;
     }
-    POOL.lock().push(block);
-    shrink(MAX.load(Ordering::Relaxed).min(budget::room()));
-}
-
-/// Gives the oldest blocks back to the system until no more than `most` bytes are kept.
-fn shrink(most: usize) {
-    let mut dropped = Vec::new();
-    let mut pool = POOL.lock();
-    while pool.len() > MAX_BLOCKS || bytes(&pool) > most {
-        dropped.push(pool.remove(0));
-    }
-    drop(pool);
+    let own = shelf(block.len());
+    let dropped = {
+        let mut own = own.lock();
+        own.keep(block);
+        own.shrink(usize::MAX)
+    };
     // Giving memory back to the system takes long: not under the lock.
     drop(dropped);
+    let most = MAX.load(Ordering::Relaxed).min(budget::room());
+    if kept_bytes() > most {
+        shrink(most);
+    }
+}
+
+/// Gives blocks back to the system until no more than `most` bytes are kept, large ones first, of each kind the oldest ones.
+fn shrink(most: usize) {
+    let small = SMALL.lock().bytes;
+    let large = LARGE.lock().shrink(most.saturating_sub(small));
+    let small = SMALL.lock().shrink(most);
+    drop((small, large));
 }
 
 #[cfg(test)]

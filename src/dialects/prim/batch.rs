@@ -31,7 +31,21 @@ fn tree_reduce(args: &Args<'_>) -> Result<Outputs> {
     if left.len() != right.len() || left.is_empty() {
         return Err(Diagnostic::verify("prim::MMTreeReduce needs as many left sides as right sides"));
     }
-    one(any_rank(&concat(left, 1)?, &concat(right, 0)?)?)
+    one(any_rank(&joined(left, 1)?, &joined(right, 0)?)?)
+}
+
+/// Matrices joined along a dimension. Where the transposes are dense they are joined instead, as a derivative's are: rows are
+/// copied then, and a product takes its sides either way.
+fn joined(sides: &[Tensor], dim: i64) -> Result<Tensor> {
+    let turned = |t: &Tensor| -> Result<Tensor> { t.look(|l| view::transpose(l, 0, 1)) };
+    let lies_turned = |t: &Tensor| {
+        t.rank() == 2 && !t.layout().is_contiguous() && turned(t).is_ok_and(|t| t.layout().is_contiguous())
+    };
+    if !sides.iter().all(lies_turned) {
+        return concat(sides, dim);
+    }
+    let all = sides.iter().map(turned).collect::<Result<Vec<_>>>()?;
+    turned(&concat(&all, 1 - dim)?)
 }
 
 fn batch_side(args: &Args<'_>) -> Result<Outputs> {

@@ -94,7 +94,8 @@ pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         }
         sizes[d] = sizes[d].saturating_add(own[d]);
     }
-    let result = Tensor::zeros(dtype, &sizes)?;
+    // Each element is written below.
+    let result = Tensor::for_writing(dtype, &sizes)?;
     let mut start = 0;
     for tensor in tensors.iter().filter(|t| !is_skipped(t)) {
         let length = tensor.sizes()[d];
