@@ -1,10 +1,10 @@
 //! Rearranging by place: each dimension of the result names the index it takes from the source.
 
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{Collect, Scratch, memory};
+use crate::resources::{Scratch, memory};
 use crate::tensor::DType;
 use crate::tensor::{
-    Dims, Operand, Tensor, contiguous_strides, numel, promote_types, result_type, view, wrap_dim,
+    Dims, Layout, Operand, Tensor, contiguous_strides, numel, promote_types, result_type, view, wrap_dim,
 };
 
 /// Element `(i, j, …)` of the result is the source's element `(maps[0][i], maps[1][j], …)`. One map a dimension;
@@ -125,15 +125,40 @@ pub fn repeat(tensor: &Tensor, repeats: &[i64]) -> Result<Tensor> {
     if numel(&result) == 0 || result.iter().any(|s| *s < 0) {
         return Tensor::zeros(tensor.dtype(), &result);
     }
-    Tensor::zeros(tensor.dtype(), &result)?;
-    let map = |(size, count): (&i64, &i64)| (0..*count as usize).map(|i| i % *size as usize).scratch();
-    let maps = sizes.iter().zip(&result).map(map).collect::<Result<Vec<_>>>()?;
-    remap(&tensor.reshaped(&sizes)?, &maps)
+    if let Some(quantizer) = tensor.quantizer().filter(|q| q.is_uniform()) {
+        return Tensor::quantized(&repeat(&tensor.integers(), repeats)?, tensor.dtype(), quantizer);
+    }
+    // Each dimension as two, of which the outer one goes over the same elements again and again.
+    let padded = tensor.reshaped(&sizes)?;
+    let layout = padded.layout();
+    let pairs = |own: &[i64], others: &[i64]| -> Dims {
+        others.iter().zip(own).flat_map(|(outer, inner)| [*outer, *inner]).collect()
+    };
+    let again: Dims = std::iter::repeat_n(0, sizes.len()).collect();
+    let from = Layout {
+        sizes: pairs(&sizes, repeats),
+        strides: pairs(&layout.strides, &again),
+        offset: layout.offset,
+    };
+    let out = Tensor::for_writing(tensor.dtype(), &result)?;
+    out.reshaped(&from.sizes)?.copy_from(&padded.with_layout(from)?)?;
+    Ok(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repeats_go_over_the_same_elements() {
+        let t = Tensor::from_vec(&[1i32, 2, 3, 4], &[2, 2]).expect("valid");
+        let turned = t.look(|l| view::transpose(l, 0, 1)).expect("a matrix");
+        let all = repeat(&turned, &[2, 1, 2]).expect("fits");
+        assert_eq!(all.sizes()[..], [2, 2, 4]);
+        assert!(all.is_contiguous());
+        assert_eq!(all.to_vec::<i32>().expect("i32"), [1, 3, 1, 3, 2, 4, 2, 4].repeat(2));
+        assert_eq!(repeat(&t, &[0, 3]).expect("empty").sizes()[..], [0, 6]);
+    }
 
     #[test]
     fn empty_vectors_do_not_count_and_dtypes_promote() {
