@@ -24,11 +24,20 @@ struct Shelf {
     most: usize,
 }
 
-static SMALL: Mutex<Shelf> = Mutex::new(Shelf { blocks: Vec::new(), bytes: 0, most: 64 });
-static LARGE: Mutex<Shelf> = Mutex::new(Shelf { blocks: Vec::new(), bytes: 0, most: 32 });
+/// What is kept: small blocks and large ones.
+struct Pool {
+    small: Shelf,
+    large: Shelf,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool::new());
 static MAX: AtomicUsize = AtomicUsize::new(MAX_BYTES);
 
 impl Shelf {
+    const fn new(most: usize) -> Shelf {
+        Shelf { blocks: Vec::new(), bytes: 0, most }
+    }
+
     /// The youngest block that fits: it is the likeliest to be in a cache.
     fn take(&mut self, lines: usize) -> Option<Vec<Line>> {
         let fits = |block: &Vec<Line>| (lines..=lines + lines / 4).contains(&block.len());
@@ -56,20 +65,36 @@ impl Shelf {
     }
 }
 
-fn shelf(lines: usize) -> &'static Mutex<Shelf> {
-    if lines < LARGE_LINES { &SMALL } else { &LARGE }
+impl Pool {
+    const fn new() -> Pool {
+        Pool { small: Shelf::new(64), large: Shelf::new(32) }
+    }
+
+    fn shelf(&mut self, lines: usize) -> &mut Shelf {
+        if lines < LARGE_LINES { &mut self.small } else { &mut self.large }
+    }
+
+    fn bytes(&self) -> usize {
+        self.small.bytes + self.large.bytes
+    }
+
+    /// Takes blocks out until no more than `most` bytes are kept, large ones first, of each kind the oldest ones.
+    fn shrink(&mut self, most: usize) -> [Vec<Vec<Line>>; 2] {
+        let large = self.large.shrink(most.saturating_sub(self.small.bytes));
+        [large, self.small.shrink(most)]
+    }
 }
 
 /// Sets how many bytes of freed tensors the process keeps for the next ones; 0 keeps none. 1 GiB where nothing is set.
 pub fn keep_freed(bytes: usize) {
     MAX.store(bytes, Ordering::Relaxed);
-    shrink(bytes);
+    let dropped = POOL.lock().shrink(bytes);
+    drop(dropped);
 }
 
 /// How many bytes of freed tensors the process keeps.
 pub fn kept_bytes() -> usize {
-    let small = SMALL.lock().bytes;
-    small + LARGE.lock().bytes
+    POOL.lock().bytes()
 }
 
 /// A kept block of at least `lines` lines and not much more, with whatever was in it.
@@ -77,7 +102,7 @@ pub(super) fn take(lines: usize) -> Option<Vec<Line>> {
     if lines < MIN_LINES {
         return None;
     }
-    shelf(lines).lock().take(lines)
+    POOL.lock().shelf(lines).take(lines)
 }
 
 /// Keeps a block that is not used any more; the oldest ones go when there are too many.
@@ -85,31 +110,42 @@ pub(super) fn give(block: Vec<Line>) {
     if block.len() < MIN_LINES {
         return;
     }
-    let own = shelf(block.len());
+    let most = MAX.load(Ordering::Relaxed).min(budget::room());
     let dropped = {
-        let mut own = own.lock();
-        own.keep(block);
-        own.shrink(usize::MAX)
+        let mut pool = POOL.lock();
+        pool.shelf(block.len()).keep(block);
+        pool.shrink(most)
     };
     // Giving memory back to the system takes long: not under the lock.
     drop(dropped);
-    let most = MAX.load(Ordering::Relaxed).min(budget::room());
-    if kept_bytes() > most {
-        shrink(most);
-    }
-}
-
-/// Gives blocks back to the system until no more than `most` bytes are kept, large ones first, of each kind the oldest ones.
-fn shrink(most: usize) {
-    let small = SMALL.lock().bytes;
-    let large = LARGE.lock().shrink(most.saturating_sub(small));
-    let small = SMALL.lock().shrink(most);
-    drop((small, large));
 }
 
 #[cfg(test)]
 mod tests {
+    use super::{Line, Pool};
     use crate::tensor::Storage;
+
+    fn block(lines: usize) -> Vec<Line> {
+        bytemuck::zeroed_vec(lines)
+    }
+
+    #[test]
+    fn small_and_large_blocks_do_not_push_each_other_out() {
+        let mut pool = Pool::new();
+        let (small, large) = (super::MIN_LINES, super::LARGE_LINES);
+        pool.shelf(large).keep(block(large));
+        for _ in 0..100 {
+            pool.shelf(small).keep(block(small));
+            drop(pool.shrink(usize::MAX));
+        }
+        assert_eq!(pool.bytes(), 64 * (64 * small + large), "64 small blocks and the large one");
+        assert!(pool.shelf(small).take(small).is_some_and(|b| b.len() == small));
+        assert!(pool.shelf(small).take(2 * small).is_none(), "none is as long");
+        drop(pool.shrink(10 * 64 * small));
+        assert_eq!(pool.bytes(), 10 * 64 * small, "the large one goes first");
+        drop(pool.shrink(0));
+        assert_eq!(pool.bytes(), 0);
+    }
 
     #[test]
     fn freed_blocks_come_back() {

@@ -124,3 +124,21 @@ fn var_stack(args: &Args<'_>) -> Result<Outputs> {
         .collect::<Result<_>>()?;
     one(concat(&wide, dim as i64)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposed_sides_are_joined_as_rows() {
+        let rows = Tensor::from_vec(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2]).expect("valid");
+        let side = rows.look(|l| view::transpose(l, 0, 1)).expect("a matrix");
+        for dim in [0, 1] {
+            let sides = [side.clone(), side.clone()];
+            let (all, plain) = (joined(&sides, dim).expect("fits"), concat(&sides, dim).expect("fits"));
+            assert_eq!(all.sizes(), plain.sizes());
+            assert_eq!(all.to_vec::<f32>().expect("f32"), plain.to_vec::<f32>().expect("f32"));
+            assert!(!all.is_contiguous(), "the transpose is");
+        }
+    }
+}

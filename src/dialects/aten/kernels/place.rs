@@ -102,6 +102,10 @@ pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         result.look(|l| view::narrow(l, d as i64, start, length))?.copy_from(tensor)?;
         start += length;
     }
+    // Another thread may have resized one meanwhile: what nobody wrote is of freed tensors.
+    if start != sizes[d] {
+        return Err(Diagnostic::runtime("a tensor changed its size while it was concatenated"));
+    }
     Ok(result)
 }
 
@@ -124,9 +128,6 @@ pub fn repeat(tensor: &Tensor, repeats: &[i64]) -> Result<Tensor> {
     let result: Vec<i64> = sizes.iter().zip(repeats).map(|(s, r)| s.saturating_mul(*r)).collect();
     if numel(&result) == 0 || result.iter().any(|s| *s < 0) {
         return Tensor::zeros(tensor.dtype(), &result);
-    }
-    if let Some(quantizer) = tensor.quantizer().filter(|q| q.is_uniform()) {
-        return Tensor::quantized(&repeat(&tensor.integers(), repeats)?, tensor.dtype(), quantizer);
     }
     // Each dimension as two, of which the outer one goes over the same elements again and again.
     let padded = tensor.reshaped(&sizes)?;
