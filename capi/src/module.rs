@@ -5,6 +5,7 @@
 use crate::handles::{self, Handle};
 use crate::{guarded, operators, runs};
 use engine::diag::{Diagnostic, Result};
+use engine::dialects::Run;
 use engine::frontend::archive::save as writer;
 use engine::ir::Symbol;
 use engine::passes::manager::Settings;
@@ -107,11 +108,12 @@ impl Module {
             None => save::save_function(registry, module, &name, &[])?,
             Some(object) => {
                 let root = Value::Object(object.clone());
+                let states = toolkit::saved_states(&self.plain, object, &Run::silent())?;
                 let contents = writer::Contents {
                     module,
                     root: &root,
                     constants: Vec::new(),
-                    states: &[],
+                    states: &states,
                     extra: &[],
                     traced_inputs: None,
                     origin: &|_| None,

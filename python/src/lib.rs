@@ -5,6 +5,7 @@
 //! `extend` takes passes, rules and dialects, `limits` bounds what programs may use. Nothing here knows an op.
 
 mod buffer;
+mod cast;
 mod convert;
 mod dlpack;
 mod dtype;

@@ -1,5 +1,6 @@
 //! Programs, their objects and functions: what Python calls.
 
+use crate::cast::Cast;
 use crate::convert::{Call, Kind};
 use crate::errors;
 use crate::graph::PyGraph;
@@ -8,7 +9,7 @@ use crate::runs;
 use crate::tensor::PyTensor;
 use flambeau::diag::{Diagnostic, Source, panics};
 use flambeau::dialects::prim::constant;
-use flambeau::dialects::{Effects, one};
+use flambeau::dialects::{Effects, Run, one};
 use flambeau::frontend::archive::{self, Archive, save as writer};
 use flambeau::frontend::python_print;
 use flambeau::frontend::script::compile_further;
@@ -49,6 +50,8 @@ pub(crate) fn python_calls(core: &Bound<'_, PyProgram>) -> bool {
 pub(crate) struct Core {
     pub plain: Program,
     fast: Once<Program>,
+    /// The same within `torch.autocast` of the CPU, of bfloat16 and of float16.
+    cast: [Once<Program>; 2],
     links: Arc<Links>,
     /// What each call may use.
     bounds: Option<Arc<Bounds>>,
@@ -96,13 +99,19 @@ struct Links {
 impl Core {
     pub(crate) fn new(plain: Program) -> Arc<Core> {
         let links = Arc::new(Links { kept: PyOnceLock::new() });
-        Arc::new(Core { plain, fast: Once::default(), links, bounds: None })
+        Arc::new(Core { plain, fast: Once::default(), cast: Default::default(), links, bounds: None })
     }
 
     /// Another program made from this one, with its limits.
     pub(crate) fn like(&self, plain: Program) -> Arc<Core> {
         let links = Arc::new(Links { kept: PyOnceLock::new() });
-        Arc::new(Core { plain, fast: Once::default(), links, bounds: self.bounds.clone() })
+        Arc::new(Core {
+            plain,
+            fast: Once::default(),
+            cast: Default::default(),
+            links,
+            bounds: self.bounds.clone(),
+        })
     }
 
     /// Holds the program's own limits for one call, as long as the result lives.
@@ -112,16 +121,28 @@ impl Core {
 
     /// The program after the default passes, which are run when it is first called. A pass that fails is the error of every call.
     fn fast(&self) -> Result<&Program, Diagnostic> {
-        self.fast.get_or_make(|| {
-            let pipeline = runs::current().parse_pipeline("default")?;
-            let mut settings = Settings::default();
-            if let Some(instance) = self.plain.instance() {
-                settings.extras.set(Arc::new(instance.clone()));
-            }
-            let passes =
-                |module: &mut Module, registry: &_| pipeline.run_with(module, registry, settings).map(|_| ());
-            Ok(self.plain.transformed(passes)?.planned())
-        })
+        self.fast.get_or_make(|| self.after("default"))
+    }
+
+    /// The program that runs within a context of autocasting.
+    fn cast(&self, to: Cast) -> Result<&Program, Diagnostic> {
+        let (n, dtype) = match to {
+            Cast::BFloat16 => (0, "bfloat16"),
+            Cast::Float16 => (1, "float16"),
+        };
+        let passes = "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast";
+        self.cast[n].get_or_make(|| self.after(&format!("{passes}{{cpu={dtype}}},default")))
+    }
+
+    fn after(&self, passes: &str) -> Result<Program, Diagnostic> {
+        let pipeline = runs::current().parse_pipeline(passes)?;
+        let mut settings = Settings::default();
+        if let Some(instance) = self.plain.instance() {
+            settings.extras.set(Arc::new(instance.clone()));
+        }
+        let passes =
+            |module: &mut Module, registry: &_| pipeline.run_with(module, registry, settings).map(|_| ());
+        Ok(self.plain.transformed(passes)?.planned())
     }
 
     fn module(&self) -> &Module {
@@ -183,7 +204,7 @@ impl PyProgram {
         let plain = &self.core.plain;
         let program = Program::with(module, plain.instance().cloned(), Arc::clone(plain.registry()));
         let (links, bounds) = (Arc::clone(&self.core.links), self.core.bounds.clone());
-        let core = Core { plain: program, fast: Once::default(), links, bounds };
+        let core = Core { plain: program, fast: Once::default(), cast: Default::default(), links, bounds };
         PyProgram::new(Arc::new(core), self.object.clone())
     }
 
@@ -237,13 +258,18 @@ impl PyProgram {
             records = py.import("torch")?.call_method0("is_grad_enabled")?.is_truthy()?;
         }
         let core = &self.core;
+        let cast = if is_torch { Cast::of_torch(py)? } else { None };
         let object = self.object.clone();
         let optimized = runs::optimized();
         let bounded = core.bounded();
         let result = runs::outside(py, || {
             runs::with_grad(records, |run| {
                 let work = || {
-                    let program = if optimized { core.fast()? } else { &core.plain };
+                    let program = match cast {
+                        Some(cast) => core.cast(cast)?,
+                        None if optimized => core.fast()?,
+                        None => &core.plain,
+                    };
                     match &object {
                         Some(object) if name == "__call__" => program.call_module(object, given, named, run),
                         Some(object) => program.run_on(object, name, given, named, run),
@@ -412,7 +438,13 @@ impl PyProgram {
     fn limited(&self, limits: &Bound<'_, PyLimits>) -> PyProgram {
         let core = &self.core;
         let (links, bounds) = (Arc::clone(&core.links), Some(Arc::clone(&limits.get().bounds)));
-        let limited = Core { plain: core.plain.clone(), fast: Once::default(), links, bounds };
+        let limited = Core {
+            plain: core.plain.clone(),
+            fast: Once::default(),
+            cast: Default::default(),
+            links,
+            bounds,
+        };
         PyProgram::new(Arc::new(limited), self.object.clone())
     }
 
@@ -622,11 +654,12 @@ impl PyProgram {
             None => flambeau::tools::save::save_function(registry, module, name, &extra),
             Some(object) => {
                 let root = Value::Object(object.clone());
+                let states = toolkit::saved_states(&self.core.plain, object, &Run::silent())?;
                 let contents = writer::Contents {
                     module,
                     root: &root,
                     constants: Vec::new(),
-                    states: &[],
+                    states: &states,
                     extra: &extra,
                     traced_inputs: None,
                     origin: &|_| None,

@@ -320,6 +320,11 @@ class Traces(unittest.TestCase):
         x = flambeau.ones(3, 16)
         self.assertEqual(traced(x).tolist(), f(x).tolist())
 
+    def test_sizes_are_given_as_tensors(self) -> None:
+        traced = flambeau.trace(lambda x: (x, x.size(0) * 2, [x.shape[1]]), (flambeau.ones(2, 4),), strict=False)
+        _, double, rest = traced(flambeau.ones(3, 5))
+        self.assertEqual((double.item(), rest[0].item(), double.dtype), (6, 5, flambeau.int64))
+
     def test_sizes_that_steer_python_are_warned_of(self) -> None:
         def f(x):
             return x if x.size(0) > 1 else -x

@@ -105,7 +105,7 @@ impl Function {
         let nest = Nest {
             program,
             reductions: Vec::new(),
-            numbers: None,
+            rows: None,
             results: vec![y],
             stores: flat(),
             loads: flat(),

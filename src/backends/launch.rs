@@ -116,7 +116,8 @@ fn buffer(access: &Access, sizes: &[i64]) -> Result<Buffer> {
 
 /// The buffers of a part, as its kernel takes them.
 pub(super) fn buffers(part: &Part) -> Result<SmallVec<[Buffer; 8]>> {
-    part.stores.iter().chain(&part.loads).map(|access| buffer(access, &part.sizes)).collect()
+    let accesses = part.stores.iter().chain(&part.loads).enumerate();
+    accesses.map(|(n, access)| buffer(access, &part.walked(n))).collect()
 }
 
 /// New tensors for what a plan gives.

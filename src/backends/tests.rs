@@ -32,6 +32,7 @@ pub(super) fn group(dtypes: &[DType], body: impl Fn(&mut Program, &[Sv]) -> Vec<
         leaves: leaves.clone(),
         form: dtypes.len(),
         reduced: false,
+        sums: None,
     };
     let pieces = values.iter().enumerate().map(piece);
     let slots = values.iter().enumerate().map(|(n, v)| Slot {

@@ -5,7 +5,9 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::lanes::wide;
-use super::lanes::{CACHE_LINE, Isa, PANEL, QUAD};
+use super::lanes::{CACHE_LINE, Isa, PANEL, QUAD, pair_limit};
+#[cfg(target_arch = "x86_64")]
+use super::narrow;
 use super::stage::{Finish, Stage};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::{Scratch, memory};
@@ -20,6 +22,8 @@ pub(super) struct Packed {
     /// Where in `weights` they begin: at a cache line, unless they were copied.
     begin: usize,
     sums: Scratch<i32>,
+    /// Inputs up to it make sums of 16 bits with the weights of two neighbouring rows.
+    limit: u8,
     channels: usize,
     /// Rows and columns of the window; a row of a window in depth counts as one.
     rows: usize,
@@ -45,12 +49,18 @@ impl Packed {
             packed[begin + (row / QUAD * columns + column) * line + channel * QUAD + row % QUAD] = *weight;
             sums[channel] = sums[channel].wrapping_add(i32::from(*weight));
         }
-        Ok(Packed { weights: packed, begin, sums, channels, rows, columns })
+        let limit = pair_limit(&packed[begin..]);
+        Ok(Packed { weights: packed, begin, sums, limit, channels, rows, columns })
     }
 
     /// Sum of each channel's weights.
     pub fn sums(&self) -> &[i32] {
         &self.sums
+    }
+
+    /// Whether inputs are so small that pairs of products are sums of 16 bits.
+    pub fn is_small(&self, inputs: &[u8], zero: u8) -> bool {
+        self.limit == u8::MAX || inputs.iter().copied().fold(zero, u8::max) <= self.limit
     }
 
     /// Channels up to whole panels: as many as a stage has numbers for.
@@ -74,6 +84,8 @@ pub(super) struct Slide<'a> {
     /// Columns from a result to the next, and from a tap to the next.
     pub stride: usize,
     pub dilation: usize,
+    /// Whether [`Packed::is_small`] holds for the inputs.
+    pub small: bool,
     pub stage: &'a Stage,
 }
 
@@ -119,9 +131,12 @@ pub(super) fn slide(isa: Isa, job: &Slide<'_>, out: &mut [u8]) -> Result<()> {
         // points need sums of each channel's inputs, which only the loop makes.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 if !job.stage.needs_row_sums() => unsafe { slide_avx512(job, out) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::AvxVnni | Isa::Avx2 if !job.stage.needs_row_sums() => unsafe { slide_avx2(job, out) },
         // SAFETY: as above; the loop itself is safe code.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::AvxVnni | Isa::Avx2 => unsafe { slide_avx2(job, out) },
+        Isa::Avx512 | Isa::AvxVnni | Isa::Avx2 => unsafe { loop_avx2(job, out) },
         Isa::Portable => slide_loop(job, out),
     }
     Ok(())
@@ -134,7 +149,10 @@ pub(super) fn interleave(isa: Isa, lines: [&[u8]; QUAD], to: &mut [u8]) {
         // SAFETY: `Isa::supported` found the instructions; all lines have `count` bytes, and `to` four times as many.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe { interleave_avx512(lines, count, to) },
-        _ => 0,
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::AvxVnni | Isa::Avx2 => unsafe { interleave_avx2(lines, count, to) },
+        Isa::Portable => 0,
     };
     for (at, to) in to.chunks_exact_mut(QUAD).enumerate().take(count).skip(done) {
         to.iter_mut().zip(lines).for_each(|(to, line)| *to = line[at]);
@@ -253,10 +271,118 @@ unsafe fn panels_avx512<const P: usize, const BOUNDED: bool>(job: &Slide<'_>, fi
     }
 }
 
+/// Whole vectors of the lines, of 32 bytes. Gives how many bytes of each that are.
+///
+/// # Safety
+/// Each line must have `count` bytes, and `to` four times as many.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn interleave_avx2(lines: [&[u8]; QUAD], count: usize, to: &mut [u8]) -> usize {
+    let whole = count / 32 * 32;
+    for at in (0..whole).step_by(32) {
+        // SAFETY: 32 bytes of each line from `at` on, which is at most `count - 32`, and 128 of `to` from `4 * at` on.
+        unsafe {
+            let mut x = [_mm256_setzero_si256(); QUAD];
+            for (x, line) in x.iter_mut().zip(&lines) {
+                *x = narrow::load(line.as_ptr().add(at));
+            }
+            let lows = (_mm256_unpacklo_epi8(x[0], x[1]), _mm256_unpacklo_epi8(x[2], x[3]));
+            let highs = (_mm256_unpackhi_epi8(x[0], x[1]), _mm256_unpackhi_epi8(x[2], x[3]));
+            let first = (_mm256_unpacklo_epi16(lows.0, lows.1), _mm256_unpackhi_epi16(lows.0, lows.1));
+            let second = (_mm256_unpacklo_epi16(highs.0, highs.1), _mm256_unpackhi_epi16(highs.0, highs.1));
+            // Unpacking works within 128 bits.
+            let quads = [
+                _mm256_permute2x128_si256::<0x20>(first.0, first.1),
+                _mm256_permute2x128_si256::<0x20>(second.0, second.1),
+                _mm256_permute2x128_si256::<0x31>(first.0, first.1),
+                _mm256_permute2x128_si256::<0x31>(second.0, second.1),
+            ];
+            for (n, quads) in quads.into_iter().enumerate() {
+                _mm256_storeu_si256(to.as_mut_ptr().add(at * QUAD + n * 32).cast(), quads);
+            }
+        }
+    }
+    whole
+}
+
+/// Channels of a vector of sums.
+#[cfg(target_arch = "x86_64")]
+const EIGHT: usize = 8;
+
+/// # Safety
+/// `Slide::check` must have passed; the weights have no zero points.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn slide_avx2(job: &Slide<'_>, out: &mut [u8]) {
+    for first in (0..job.packed.channels).step_by(EIGHT) {
+        // SAFETY: the caller's promise; channels are padded to whole panels.
+        unsafe {
+            match (job.packed.row_quads(), job.packed.columns, job.small) {
+                (1, 3, true) => eight_avx2::<3, true>(job, first, out),
+                (1, 3, false) => eight_avx2::<3, false>(job, first, out),
+                (.., true) => eight_avx2::<0, true>(job, first, out),
+                (.., false) => eight_avx2::<0, false>(job, first, out),
+            }
+        }
+    }
+}
+
+/// Weights of eight channels as pairs of 16 bits: even bytes of quads, and odd ones.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn pairs(quads: __m256i) -> [__m256i; 2] {
+    [_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(quads)), _mm256_srai_epi16::<8>(quads)]
+}
+
+/// All results of eight channels. `TAPS`: columns of a window with one quad of rows, whose weights are widened once; 0 for any
+/// window. `SMALL`: [`Slide::small`].
+///
+/// # Safety
+/// As `slide_avx2`; `first` is below the channels.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn eight_avx2<const TAPS: usize, const SMALL: bool>(job: &Slide<'_>, first: usize, out: &mut [u8]) {
+    let p = job.packed;
+    let (left, padded) = ((p.channels - first).min(EIGHT), p.padded() * QUAD);
+    let (step, tap) = (job.stride * p.channels * QUAD, job.dilation * p.channels * QUAD);
+    let taps = p.row_quads() * p.columns;
+    let shared = narrow::Shared::of(job.stage);
+    // SAFETY: quads are read up to `SLACK` behind the last place, weights and the stage's numbers for padded channels, all
+    // inside by `Slide::check`; `left` bytes are written to each of the results, which are those of `out`.
+    unsafe {
+        let weights = p.weights.as_ptr().add(p.begin + first * QUAD);
+        let mut known = [[_mm256_setzero_si256(); 2]; TAPS];
+        for (n, known) in known.iter_mut().enumerate() {
+            *known = pairs(narrow::load(weights.add(n * padded)));
+        }
+        let start = narrow::load(job.stage.correction.as_ptr().add(first));
+        for result in 0..out.len() / p.channels {
+            let mut sums = start;
+            let begin = job.quads.as_ptr().add(result * step + first * QUAD);
+            for n in 0..taps {
+                let (rows, column) = if TAPS > 0 { (0, n) } else { (n / p.columns, n % p.columns) };
+                let x = narrow::load(begin.add(rows * job.line + column * tap));
+                if SMALL {
+                    sums = narrow::step_pairs(sums, x, narrow::load(weights.add(n * padded)));
+                    continue;
+                }
+                let w = if TAPS > 0 { known[n] } else { pairs(narrow::load(weights.add(n * padded))) };
+                let even = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0xff)), w[0]);
+                let odd = _mm256_madd_epi16(_mm256_srli_epi16::<8>(x), w[1]);
+                sums = _mm256_add_epi32(sums, _mm256_add_epi32(even, odd));
+            }
+            let rounded = shared.rounded(_mm256_cvtepi32_ps(sums), job.stage, first);
+            let bytes = narrow::bytes(rounded, rounded);
+            narrow::store(out.as_mut_ptr().add(result * p.channels + first), bytes, left);
+        }
+    }
+}
+
 /// The loop compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn slide_avx2(job: &Slide<'_>, out: &mut [u8]) {
+fn loop_avx2(job: &Slide<'_>, out: &mut [u8]) {
     slide_loop(job, out);
 }
 

@@ -3,6 +3,8 @@
 //! instructions: none that saturates 16-bit sums is used. Knows pointers into checked slices, no sizes of tensors.
 #![allow(unsafe_code, reason = "vector loads and stores; `Job::check` proves them inside their slices")]
 
+#[cfg(target_arch = "x86_64")]
+use super::narrow;
 use super::stage::{Finish, Stage};
 use crate::diag::{Diagnostic, Result};
 #[cfg(target_arch = "x86_64")]
@@ -56,6 +58,15 @@ impl Isa {
         all
     }
 
+    /// Columns of a vector of sums.
+    pub fn columns(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni | Isa::Avx2 => PANEL / 2,
+            _ => PANEL,
+        }
+    }
+
     /// The best that this machine has.
     pub fn best() -> Isa {
         static BEST: OnceLock<Isa> = OnceLock::new();
@@ -105,7 +116,7 @@ impl Lines {
     }
 
     /// The begin of the last row. None: too far for a number.
-    fn last(&self) -> Option<usize> {
+    pub fn last(&self) -> Option<usize> {
         let line = self.count.saturating_sub(1).checked_mul(self.step)?;
         let row = self.rows.saturating_sub(1).checked_mul(self.stride)?;
         self.start.checked_add(line)?.checked_add(row)
@@ -127,6 +138,8 @@ pub(super) struct Job<'a> {
     pub offsets: &'a [usize],
     /// Packed weights: panel after panel, in it for each quad 16 columns of 4 bytes.
     pub weights: &'a [i8],
+    /// Inputs up to it make, with the weights of a pair of neighbours, sums of 16 bits.
+    pub limit: u8,
     pub quads: usize,
     /// First column, a multiple of `PANEL`, and number of columns.
     pub first: usize,
@@ -178,6 +191,17 @@ impl Job<'_> {
     }
 }
 
+/// The largest inputs whose products with two neighbouring weights add up to a sum of 16 bits, whichever two these are.
+pub(super) fn pair_limit(weights: &[i8]) -> u8 {
+    let sum = |pair: &[i8], sign: i32| pair.iter().map(|w| (sign * i32::from(*w)).max(0)).sum::<i32>();
+    let most = |pair: &[i8]| {
+        let (high, low) = (sum(pair, 1).max(1), sum(pair, -1).max(1));
+        (i32::from(i16::MAX) / high).min(-i32::from(i16::MIN) / low)
+    };
+    let all = weights.chunks_exact(2).map(most).fold(i32::from(u8::MAX), i32::min);
+    u8::try_from(all).unwrap_or(u8::MAX)
+}
+
 /// Computes a job.
 pub(super) fn product(isa: Isa, job: &Job<'_>, mut out: Out<'_>) -> Result<()> {
     job.check(&out)?;
@@ -193,7 +217,7 @@ pub(super) fn product(isa: Isa, job: &Job<'_>, mut out: Out<'_>) -> Result<()> {
         Isa::AvxVnni => unsafe { narrow::product_vnni(job, &mut out) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { narrow::product_avx2(job, &mut out) },
+        Isa::Avx2 => unsafe { narrow::product_avx2(job, &mut out) }?,
         Isa::Portable => portable(job, &mut out),
     }
     Ok(())
@@ -546,85 +570,5 @@ pub(super) mod wide {
             2.. => tiles!(2),
             _ => tiles!(1),
         }
-    }
-}
-
-/// 256-bit vectors: a panel is two registers.
-#[cfg(target_arch = "x86_64")]
-mod narrow {
-    use super::*;
-
-    macro_rules! products {
-        ($name:ident, $tile:ident, $features:literal, $($step:tt)*) => {
-            /// # Safety
-            /// `Job::check` must have passed.
-            #[target_feature(enable = $features)]
-            pub(super) unsafe fn $name(job: &Job<'_>, out: &mut Out<'_>) {
-                const ROWS: usize = 4;
-                for panel in 0..job.columns.div_ceil(PANEL) {
-                    let whole = job.lines.rows / ROWS * ROWS;
-                    for line in 0..job.lines.count {
-                        // SAFETY: rows and panels are the job's.
-                        unsafe {
-                            for row in (0..whole).step_by(ROWS) {
-                                $tile::<ROWS>(job, (line, row), panel, out);
-                            }
-                            for row in whole..job.lines.rows {
-                                $tile::<1>(job, (line, row), panel, out);
-                            }
-                        }
-                    }
-                }
-            }
-
-            /// # Safety
-            /// As the product, for rows and panels of the job.
-            #[target_feature(enable = $features)]
-            unsafe fn $tile<const R: usize>(
-                job: &Job<'_>,
-                (line, row): (usize, usize),
-                panel: usize,
-                out: &mut Out<'_>,
-            ) {
-                let depth = job.quads * QUAD;
-                let mut sums = [[_mm256_setzero_si256(); 2]; R];
-                // SAFETY: rows and panels lie inside their slices by `Job::check`; unaligned loads and stores.
-                unsafe {
-                    let inputs = job.inputs.as_ptr().add(job.lines.at(line, row));
-                    let weights = job.weights.as_ptr().add((job.first + panel * PANEL) * depth);
-                    for (n, offset) in job.offsets.iter().enumerate() {
-                        let w =
-                            [0, 32].map(|at| _mm256_loadu_si256(weights.add(n * PANEL * QUAD + at).cast()));
-                        for (r, sums) in sums.iter_mut().enumerate() {
-                            let x = inputs.add(r * job.lines.stride + offset);
-                            let x = x.cast::<i32>().read_unaligned();
-                            let x = _mm256_set1_epi32(x);
-                            sums[0] = $($step)*(sums[0], x, w[0]);
-                            sums[1] = $($step)*(sums[1], x, w[1]);
-                        }
-                    }
-                    for (r, sums) in sums.iter().enumerate() {
-                        let mut plain = [0i32; PANEL];
-                        _mm256_storeu_si256(plain.as_mut_ptr().cast(), sums[0]);
-                        _mm256_storeu_si256(plain.as_mut_ptr().add(8).cast(), sums[1]);
-                        finish(job, line * job.lines.rows + row + r, panel, &plain, out);
-                    }
-                }
-            }
-        };
-    }
-
-    products!(product_vnni, tile_vnni, "avx2,fma,avxvnni", _mm256_dpbusd_avx_epi32);
-    products!(product_avx2, tile_avx2, "avx2,fma", step_avx2);
-
-    /// Bytes widened to 16 bits, as the instruction for pairs of bytes saturates.
-    #[target_feature(enable = "avx2")]
-    #[inline]
-    fn step_avx2(sum: __m256i, x: __m256i, w: __m256i) -> __m256i {
-        let even =
-            (_mm256_and_si256(x, _mm256_set1_epi16(0xff)), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
-        let odd = (_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8));
-        let terms = _mm256_add_epi32(_mm256_madd_epi16(even.0, even.1), _mm256_madd_epi16(odd.0, odd.1));
-        _mm256_add_epi32(sum, terms)
     }
 }

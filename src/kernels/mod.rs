@@ -5,6 +5,8 @@ pub mod fake_quantize;
 mod depthwise;
 pub mod float;
 mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod narrow;
 pub mod qconv;
 pub mod qgemm;
 pub mod quantize;

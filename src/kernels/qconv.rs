@@ -2,7 +2,7 @@
 //! Depthwise ones have a loop of their own; all others gather the inputs of a block of results and multiply.
 
 use super::depthwise::{self, SLACK, Slide, interleave, slide};
-use super::lanes::{CACHE_LINE, Isa, Lines, Out, PANEL, QUAD};
+use super::lanes::{CACHE_LINE, Isa, Lines, Out, QUAD};
 use super::qgemm::{PackedWeights, Quantization, block_rows};
 use super::stage::{Affine, Engine, Plan, Stage};
 use crate::diag::{Diagnostic, Result};
@@ -89,12 +89,12 @@ impl Run {
     }
 }
 
-/// How many groups become one matrix: as many as fill a panel of columns, which costs nothing, as the panel is multiplied
+/// How many groups become one matrix: as many as fill a vector of columns, which costs nothing, as vectors are multiplied
 /// whole. The zeros between groups must stand for 0.
 fn merging(g: &Geometry, quantization: &Quantization) -> usize {
     let outputs = g.outputs / g.groups;
     let zero = quantization.zero_points().iter().all(|z| *z == 0);
-    let most = if zero { PANEL / outputs.max(1) } else { 1 };
+    let most = if zero { Isa::best().columns() / outputs.max(1) } else { 1 };
     (1..=most).rev().find(|n| g.groups.is_multiple_of(*n)).unwrap_or(1)
 }
 
@@ -376,6 +376,7 @@ impl PackedConv {
         let room = room.ok_or_else(|| refused("the window is too large"))?;
         let outside = memory::filled(gather.sizes[2] * g.channels, gather.zero)?;
         let lines = (RESULTS / results).clamp(1, out.len() / results);
+        let small = packed.is_small(gather.x, gather.zero);
         let block = |index: usize, out: &mut [u8]| {
             let mut quads = memory::filled(room, gather.zero)?;
             let begin = quads.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
@@ -386,7 +387,7 @@ impl PackedConv {
                     let columns = (at * part * g.stride[2], (count - 1) * g.stride[2] + window);
                     let line = gather.quads(isa, (index * lines + n, columns), &outside, quads);
                     let (stride, dilation) = (g.stride[2], g.dilation[2]);
-                    slide(isa, &Slide { packed, quads, line, stride, dilation, stage }, out)?;
+                    slide(isa, &Slide { packed, quads, line, stride, dilation, small, stage }, out)?;
                 }
             }
             Ok(())
@@ -525,16 +526,14 @@ impl Gather<'_> {
         let Some(len) = len.filter(|len| *len <= self.x.len().saturating_mul(2).saturating_add(SMALL)) else {
             return Ok(None);
         };
-        let mut image = memory::reserved(len + QUAD)?;
+        let mut image = memory::filled(len + QUAD, self.zero)?;
         let line = from[2] * g.channels;
         for (n, source) in self.x.chunks_exact(line.max(1)).enumerate() {
             let (h, rest) = (n % from[1], n / from[1]);
             let depth = rest / from[0] * sizes[0] + rest % from[0] + g.padding[0];
             let place = ((depth * sizes[1] + h + g.padding[1]) * sizes[2] + g.padding[2]) * g.channels;
-            image.resize(place, self.zero)?;
-            image.extend(source.iter().copied())?;
+            image[place..place + source.len()].copy_from_slice(source);
         }
-        image.resize(len + QUAD, self.zero)?;
         Ok(Some((InOrder::Gathered(image), sizes)))
     }
 

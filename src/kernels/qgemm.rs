@@ -1,7 +1,7 @@
 //! Products of unsigned bytes with packed signed weights: linear layers that answer in bytes or in float32. Weights are
 //! packed once; sums are exact in 32 bits, and rounding is PyTorch's to the bit.
 
-use super::lanes::{CACHE_LINE, Isa, Job, Lines, Out, PANEL, QUAD, product};
+use super::lanes::{CACHE_LINE, Isa, Job, Lines, Out, PANEL, QUAD, pair_limit, product};
 use super::quantize::{choose_qparams, extremes, quantize};
 use super::stage::{Affine, Engine, Plan, Stage};
 use crate::diag::{Diagnostic, Result};
@@ -76,6 +76,8 @@ pub struct PackedWeights {
     outputs: usize,
     depth: usize,
     sums: Scratch<i32>,
+    /// [`pair_limit`] of the panels.
+    limit: u8,
     quantization: Quantization,
     /// Where the quads of a row lie that is one run of bytes.
     offsets: Scratch<usize>,
@@ -113,9 +115,10 @@ impl PackedWeights {
             }
             *sum = row.iter().fold(0i32, |sum, w| sum.wrapping_add(i32::from(*w)));
         }
+        let limit = pair_limit(&panels[begin..]);
         let mut offsets = memory::filled(quads, 0usize)?;
         offsets.iter_mut().enumerate().for_each(|(n, at)| *at = n * QUAD);
-        Ok(PackedWeights { panels, begin, outputs, depth, sums, quantization, offsets })
+        Ok(PackedWeights { panels, begin, outputs, depth, sums, limit, quantization, offsets })
     }
 
     /// Rows: features of the result.
@@ -184,6 +187,7 @@ impl PackedWeights {
             lines,
             offsets,
             weights: &self.panels[self.begin..],
+            limit: self.limit,
             quads: self.padded_depth() / QUAD,
             first,
             columns,

@@ -90,6 +90,17 @@ pub struct Piece {
     pub form: usize,
     /// Whether it depends on a reduction.
     pub reduced: bool,
+    /// Of a piece that is sums of the value.
+    pub sums: Option<BlockSums>,
+}
+
+/// Which sums of a value are stored: `fusion::block_sums`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSums {
+    /// How many dimensions are seen as one: its places are rows of the others.
+    pub dims: usize,
+    /// Rows of a block, at least 1.
+    pub rows: i64,
 }
 
 /// How the pieces of an output make it up.
@@ -133,6 +144,8 @@ enum Known {
     Source(usize, Option<(i64, i64, i64)>),
     /// Pieces joined along a dimension.
     Joined(Vec<Tensor>, i64),
+    /// Sums of blocks of rows.
+    Sums(Tensor, BlockSums),
     /// Text, None and the like.
     Other(Attr),
 }
@@ -231,6 +244,7 @@ impl<'a> Reader<'a> {
             "prim::Constant" => self.constant(op),
             fusion::CHUNK => self.chunk(op),
             fusion::CONCAT => self.concat(op),
+            fusion::sums::BLOCK_SUMS => self.block_sums(op),
             _ if self.row_meaning(op).is_some() => self.along_rows(op),
             _ => self.elementwise(op),
         }
@@ -457,7 +471,7 @@ impl<'a> Reader<'a> {
                         }
                     }
                 }
-                (_, Known::Source(..) | Known::Joined(..) | Known::Other(_)) => {
+                (_, Known::Source(..) | Known::Joined(..) | Known::Sums(..) | Known::Other(_)) => {
                     return Err(self.refuse(op, &format!("of its argument {}", argument.name)));
                 }
             }
@@ -509,7 +523,7 @@ impl<'a> Reader<'a> {
             && rest.into_iter().all(|a| a.default.is_some())
             && operands.iter().zip(&schema.arguments).all(|(value, argument)| {
                 let is_tensor = match &self.known[value.index()] {
-                    Some(Known::Tensor(_) | Known::Source(..) | Known::Joined(..)) => true,
+                    Some(Known::Tensor(_) | Known::Source(..) | Known::Joined(..) | Known::Sums(..)) => true,
                     Some(_) => false,
                     None => return false,
                 };
@@ -524,9 +538,10 @@ impl<'a> Reader<'a> {
     fn finish(mut self) -> Result<GroupProgram> {
         let (mut pieces, mut outputs) = (Vec::new(), Vec::new());
         for (output, value) in self.graph.outputs().to_vec().into_iter().enumerate() {
-            let (parts, concat) = match self.known[value.index()].clone() {
-                Some(Known::Tensor(t)) => (vec![t], None),
-                Some(Known::Joined(parts, dim)) => (parts, Some(dim)),
+            let (parts, concat, sums) = match self.known[value.index()].clone() {
+                Some(Known::Tensor(t)) => (vec![t], None, None),
+                Some(Known::Joined(parts, dim)) => (parts, Some(dim), None),
+                Some(Known::Sums(t, sums)) => (vec![t], None, Some(sums)),
                 _ => return Err(Diagnostic::unsupported("a group output that no op of it computes")),
             };
             let mut slot = Slot { dtype: DType::F32, pieces: SmallVec::new(), concat };
@@ -535,7 +550,8 @@ impl<'a> Reader<'a> {
                 slot.pieces.push(pieces.len());
                 // An output that is a constant has no dimensions.
                 let form = part.form.unwrap_or_else(|| self.form(Form::RowMajor(SmallVec::new())));
-                pieces.push(Piece { output, value: part.value, leaves: part.leaves, form, reduced: false });
+                let (value, leaves) = (part.value, part.leaves);
+                pieces.push(Piece { output, value, leaves, form, reduced: false, sums });
             }
             outputs.push(slot);
         }

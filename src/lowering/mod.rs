@@ -23,8 +23,8 @@ mod row_plan;
 pub mod scalars;
 
 pub use convert::{ConversionTarget, Lowering, Lowerings, OpCall, Ops, Rewriter};
-pub use group::{Form, GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
-pub use nest::{Nest, Stride, Target, lower};
+pub use group::{BlockSums, Form, GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
+pub use nest::{Nest, NestRows, RowStore, Stride, Target, lower};
 pub use pass::kernels;
 pub use plan::{Access, Key, Part, Plan, RowPart};
 pub use record::Lowered;

@@ -31,6 +31,26 @@ pub enum Stride {
     Dynamic,
 }
 
+/// What a store keeps of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowStore {
+    /// Its elements.
+    Elements,
+    /// One number.
+    Number,
+    /// The sums of its elements with those of the other rows of its block, column by column.
+    Sums,
+}
+
+/// The rows of a kernel that combines elements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestRows {
+    /// What each store keeps.
+    pub stores: Vec<RowStore>,
+    /// Rows of a block, where sums of blocks are stored.
+    pub block: Option<i64>,
+}
+
 /// A pointwise kernel before it is loops.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nest {
@@ -39,8 +59,8 @@ pub struct Nest {
     pub program: Program,
     /// What is combined along the last dimension: how, and the value of the program.
     pub reductions: Vec<(Binary, Sv)>,
-    /// With rows: of each store, whether it stores one number a row.
-    pub numbers: Option<Vec<bool>>,
+    /// What is stored of rows, if something is combined.
+    pub rows: Option<NestRows>,
     /// Values of the program to store, one a store.
     pub results: Vec<Sv>,
     /// Element types of the stores' buffers.
@@ -54,13 +74,19 @@ pub struct Nest {
 }
 
 /// Writes the loop nest. Parameters of the kernel, in order: buffers of the stores, buffers of the loads, the
-/// extent of the parallel loop, the size of each dimension but the first (none with one dimension), the
-/// dynamic strides of stores and loads (dimension by dimension), scalars.
+/// extent of the parallel loop, the size of each dimension but the first (none with one dimension), the number of
+/// rows where blocks of them are summed, the dynamic strides of stores and loads (dimension by dimension), scalars.
 pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
-    let mut w = Writer { b: Builder::new(), sizes: Vec::new(), accesses: Vec::new(), scalars: Vec::new() };
+    let mut w = Writer {
+        b: Builder::new(),
+        sizes: Vec::new(),
+        row_count: None,
+        accesses: Vec::new(),
+        scalars: Vec::new(),
+    };
     w.parameters(nest)?;
-    if let Some(numbers) = &nest.numbers {
-        return super::row_nest::lower(w, nest, numbers, target);
+    if let Some(rows) = &nest.rows {
+        return super::row_nest::lower(w, nest, rows, target);
     }
     let (zero, one) = (w.b.index(0), w.b.index(1));
     let extent = w.sizes[0];
@@ -92,6 +118,8 @@ pub(super) struct Writer {
     pub(super) b: Builder,
     /// The extent, then the sizes of dimensions 1, 2, …
     pub(super) sizes: Vec<ValueId>,
+    /// The number of rows, where blocks of them are summed.
+    pub(super) row_count: Option<ValueId>,
     /// Stores, then loads: buffer and strides.
     pub(super) accesses: Vec<(ValueId, Vec<StrideValue>)>,
     pub(super) scalars: Vec<ValueId>,
@@ -124,6 +152,9 @@ impl Writer {
         self.sizes.push(self.b.scalar(Elem::I64, "extent"));
         for dim in 1..nest.rank {
             self.sizes.push(self.b.scalar(Elem::I64, &format!("size{dim}")));
+        }
+        if nest.rows.as_ref().is_some_and(|rows| rows.block.is_some()) {
+            self.row_count = Some(self.b.scalar(Elem::I64, "rows"));
         }
         for (n, (_, strides)) in all.iter().enumerate() {
             if strides.len() != nest.rank {

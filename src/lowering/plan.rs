@@ -2,9 +2,10 @@
 //! remains of the layouts is the contiguity pattern for which a kernel is built.
 
 use super::group::{Form, GroupProgram, Leaf, Load};
-use super::nest::{Nest, Stride, Target};
+use super::nest::{Nest, NestRows, RowStore, Stride, Target};
 use super::row_plan::{self, RowDomain};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::fusion::sums::blocks;
 use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::dialects::shapes::layouts::ordered_walk;
 use crate::tensor::pointwise::Walk;
@@ -46,8 +47,10 @@ pub struct Part {
 pub struct RowPart {
     /// Which of the group's reductions.
     pub reductions: SmallVec<[usize; 4]>,
-    /// Of each store: whether it stores one number a row.
-    pub numbers: SmallVec<[bool; 4]>,
+    /// What each store keeps of a row.
+    pub stores: SmallVec<[RowStore; 4]>,
+    /// Rows of a block, where sums of blocks are stored.
+    pub block: Option<i64>,
 }
 
 /// What a kernel is specialized for, besides the dtypes of the group: which pieces it stores and the pattern
@@ -60,8 +63,8 @@ pub struct Key {
     pub pattern: Vec<Stride>,
     /// Merged dimensions.
     pub rank: usize,
-    /// With rows: of each store whether it stores one number a row.
-    pub numbers: Option<SmallVec<[bool; 4]>>,
+    /// With rows: what each store keeps of a row.
+    pub rows: Option<SmallVec<[RowStore; 4]>>,
 }
 
 /// All launches of one call of a group, and the layouts of its outputs.
@@ -84,9 +87,10 @@ impl Plan {
         let mut places: Vec<Layout> = Vec::new();
         let forms = forms(group, &loads, rows.as_ref())?;
         for piece in &group.pieces {
-            let place = match &forms {
-                Some(forms) => forms[piece.form].clone(),
-                None => Walk::new(&leaf_layouts(&piece.leaves, &loads, rows.as_ref())?)?.result,
+            let place = match (piece.sums, &forms) {
+                (Some(sums), _) => row_plan::sums_layout(rows.as_ref(), sums)?,
+                (None, Some(forms)) => forms[piece.form].clone(),
+                (None, None) => Walk::new(&leaf_layouts(&piece.leaves, &loads, rows.as_ref())?)?.result,
             };
             sizes.push(place.sizes.clone());
             places.push(place);
@@ -102,7 +106,11 @@ impl Plan {
         let mut parts: Vec<(Dims, SmallVec<[usize; 4]>)> = Vec::new();
         let mut along_rows: SmallVec<[usize; 4]> = SmallVec::new();
         for (n, domain) in sizes.iter().enumerate() {
-            if group.pieces[n].reduced || rows.as_ref().is_some_and(|rows| rows.sizes == *domain) {
+            let piece = &group.pieces[n];
+            if piece.reduced
+                || piece.sums.is_some()
+                || rows.as_ref().is_some_and(|rows| rows.sizes == *domain)
+            {
                 along_rows.push(n);
                 continue;
             }
@@ -333,8 +341,8 @@ impl Part {
         let rank = self.sizes.len();
         let accesses = self.stores.iter().chain(&self.loads);
         let pattern = accesses.flat_map(|a| pattern(&a.strides, rank)).collect();
-        let numbers = self.rows.as_ref().map(|rows| rows.numbers.clone());
-        Key { pieces: self.pieces.clone(), pattern, rank, numbers }
+        let rows = self.rows.as_ref().map(|rows| rows.stores.clone());
+        Key { pieces: self.pieces.clone(), pattern, rank, rows }
     }
 
     /// The kernel before it is loops.
@@ -378,7 +386,7 @@ impl Part {
         let combined = reductions.iter().zip(combined).map(|(r, value)| (group.reductions[*r].op, value));
         Nest {
             reductions: combined.collect(),
-            numbers: self.rows.as_ref().map(|rows| rows.numbers.to_vec()),
+            rows: self.rows.as_ref().map(|rows| NestRows { stores: rows.stores.to_vec(), block: rows.block }),
             results,
             program,
             stores: self
@@ -398,21 +406,41 @@ impl Part {
         }
     }
 
-    /// The integer parameters of the kernel in order: extent, sizes, dynamic strides.
+    /// The integer parameters of the kernel in order: extent, sizes, the number of rows where blocks of them are summed, dynamic
+    /// strides.
     pub fn integers(&self, target: Target) -> SmallVec<[i64; 12]> {
         let rank = self.sizes.len();
         let all: i64 = self.sizes.iter().product();
         let inner = self.sizes.last().copied().unwrap_or(1);
         let flat = self.rows.is_none() && (rank == 1 || target == Target::Gpu);
         let mut out: SmallVec<[i64; 12]> = SmallVec::new();
-        out.push(if flat { all } else { all / inner.max(1) });
+        let rows = all / inner.max(1);
+        let block = self.rows.as_ref().and_then(|rows| rows.block);
+        out.push(match block {
+            Some(block) => blocks(rows, block),
+            None if flat => all,
+            None => rows,
+        });
         out.extend(self.sizes.iter().skip(1).copied());
+        out.extend(block.map(|_| rows));
         for access in self.stores.iter().chain(&self.loads) {
             let classes = pattern(&access.strides, rank);
             let dynamic = access.strides.iter().zip(classes).filter(|(_, c)| *c == Stride::Dynamic);
             out.extend(dynamic.map(|(s, _)| *s));
         }
         out
+    }
+
+    /// The sizes that a buffer is walked by: stores come first, and one of sums has a place for each block of rows.
+    pub fn walked(&self, access: usize) -> SmallVec<[i64; 4]> {
+        let mut sizes = self.sizes.clone();
+        if let Some(RowPart { stores, block: Some(block), .. }) = &self.rows
+            && stores.get(access) == Some(&RowStore::Sums)
+            && let Some(first) = sizes.first_mut()
+        {
+            *first = blocks(*first, *block);
+        }
+        sizes
     }
 
     /// Number of elements.

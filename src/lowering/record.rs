@@ -2,7 +2,7 @@
 //! they were made for in `lowered_for`. By these two whoever runs the group finds kernels that fit a call, after passes have
 //! changed them too.
 
-use super::{InputSig, Key, Part, Stride, Target};
+use super::{InputSig, Key, Part, RowStore, Stride, Target};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, Graph, Module, OpId, Symbol};
 use std::fmt::Write;
@@ -88,7 +88,7 @@ fn input_text(input: &InputSig) -> String {
 }
 
 /// The pieces that are stored, then the strides of each buffer, dimension by dimension: 0, 1 or n for any. With rows follow
-/// the stores, r for one number a row.
+/// the stores: e for its elements, r for one number a row, s for sums of blocks of rows.
 fn key_text(key: &Key) -> String {
     let pieces: Vec<String> = key.pieces.iter().map(usize::to_string).collect();
     let mut out = format!("{}:", pieces.join("+"));
@@ -100,8 +100,13 @@ fn key_text(key: &Key) -> String {
             Stride::Dynamic => 'n',
         }));
     }
-    if let Some(numbers) = &key.numbers {
-        let stores: String = numbers.iter().map(|is| if *is { 'r' } else { 'e' }).collect();
+    if let Some(rows) = &key.rows {
+        let letter = |store: &RowStore| match store {
+            RowStore::Elements => 'e',
+            RowStore::Number => 'r',
+            RowStore::Sums => 's',
+        };
+        let stores: String = rows.iter().map(letter).collect();
         let _ = write!(out, " rows {stores}");
     }
     out

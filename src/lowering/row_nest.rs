@@ -5,8 +5,11 @@
 //! a row is computed once between the passes. A value is computed again in each pass that needs it, as a row lies in
 //! the nearest cache; only functions that cost more than a load (an exponential) are kept, in the row of a result
 //! that is stored later. On a GPU a thread takes a row, and its passes run one element after the other.
+//!
+//! Where rows are added to each other, the parallel loop runs over blocks of rows, a block's rows one after the other: each
+//! adds its elements to the block's sums, which begin as zeros and lie in the nearest cache too.
 
-use super::nest::{Nest, Stride, Target, Writer, elem};
+use super::nest::{Nest, NestRows, RowStore, Stride, Target, Writer, elem};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, Mark, Order};
 use crate::dialects::scalar::{Binary, Inst, Sv, Unary};
@@ -19,7 +22,7 @@ const LANES: u32 = 32;
 /// What is known of the instructions of a nest.
 struct Analysis<'a> {
     nest: &'a Nest,
-    numbers: &'a [bool],
+    stored: &'a [RowStore],
     /// Whether a value differs between the elements of a row.
     full: Vec<bool>,
     /// The first pass in which it can be computed.
@@ -29,16 +32,54 @@ struct Analysis<'a> {
 }
 
 /// Writes the loop nest into a kernel whose parameters are there.
-pub(super) fn lower(mut w: Writer, nest: &Nest, numbers: &[bool], target: Target) -> Result<Graph> {
-    let mut analysis = Analysis::new(nest, numbers);
+pub(super) fn lower(mut w: Writer, nest: &Nest, rows: &NestRows, target: Target) -> Result<Graph> {
+    let mut analysis = Analysis::new(nest, &rows.stores);
     analysis.keep_expensive();
     let (zero, one) = (w.b.index(0), w.b.index(1));
     let extent = w.sizes[0];
     let (iv, _) = w.b.begin_loop([zero, extent, one], Mark::Parallel, Order::Sequential, &[]);
-    w.b.name(iv, "i");
-    let indices = w.split(iv, nest.rank - 1);
-    let rows: Vec<Option<ValueId>> = (0..w.accesses.len()).map(|a| w.offset(a, &indices)).collect();
-    let mut row = Row { w, a: &analysis, rows, zero, one, values: vec![None; nest.program.insts().len()] };
+    let Some(block) = rows.block else {
+        w.b.name(iv, "i");
+        let indices = w.split(iv, nest.rank - 1);
+        let starts = (0..w.accesses.len()).map(|a| w.offset(a, &indices)).collect();
+        let mut w = one_row(w, &analysis, (zero, one), starts, target)?;
+        w.b.end_loop(&[]);
+        return Ok(w.b.finish());
+    };
+    w.b.name(iv, "block");
+    let sums: Vec<(usize, Option<ValueId>)> = (0..rows.stores.len())
+        .filter(|store| rows.stores[*store] == RowStore::Sums)
+        .map(|store| (store, w.offset(store, &[iv])))
+        .collect();
+    zero_sums(&mut w, nest, (zero, one), &sums, target)?;
+    let row_count = w.row_count.ok_or_else(Row::missing)?;
+    let block = w.b.index(block);
+    let first = w.b.binary(Binary::Mul, iv, block);
+    let end = w.b.binary(Binary::Add, first, block);
+    let end = w.b.binary(Binary::Min, end, row_count);
+    let (row, _) = w.b.begin_loop([first, end, one], Mark::Serial, Order::Sequential, &[]);
+    w.b.name(row, "i");
+    let start = |a: usize| match sums.iter().find(|(store, _)| *store == a) {
+        Some((_, start)) => *start,
+        None => w.offset(a, &[row]),
+    };
+    let starts = (0..nest.stores.len() + nest.loads.len()).map(start).collect();
+    let mut w = one_row(w, &analysis, (zero, one), starts, target)?;
+    w.b.end_loop(&[]);
+    w.b.end_loop(&[]);
+    Ok(w.b.finish())
+}
+
+/// Writes the code of a row that begins at `starts` in each access.
+fn one_row(
+    w: Writer,
+    analysis: &Analysis<'_>,
+    (zero, one): (ValueId, ValueId),
+    starts: Vec<Option<ValueId>>,
+    target: Target,
+) -> Result<Writer> {
+    let values = vec![None; analysis.nest.program.insts().len()];
+    let mut row = Row { w, a: analysis, rows: starts, zero, one, values };
     row.parameters()?;
     for pass in 0..analysis.passes() {
         row.uniform(pass)?;
@@ -46,12 +87,32 @@ pub(super) fn lower(mut w: Writer, nest: &Nest, numbers: &[bool], target: Target
     }
     row.uniform(analysis.passes())?;
     row.store_numbers()?;
-    row.w.b.end_loop(&[]);
-    Ok(row.w.b.finish())
+    Ok(row.w)
+}
+
+/// Sets the sums of a block, which begin at these places of their stores, to zero.
+fn zero_sums(
+    w: &mut Writer,
+    nest: &Nest,
+    (zero, one): (ValueId, ValueId),
+    sums: &[(usize, Option<ValueId>)],
+    target: Target,
+) -> Result<()> {
+    let last = nest.rank - 1;
+    let mark = if target == Target::Gpu { Mark::Serial } else { Mark::Vector };
+    let (i, _) = w.b.begin_loop([zero, w.sizes[last], one], mark, Order::Sequential, &[]);
+    w.b.name(i, "j");
+    for (store, start) in sums {
+        let nothing = w.b.constant(Scalar::Float(0.0), elem(nest.stores[*store].0)?);
+        let index = w.add_step(*store, last, i, *start).unwrap_or(zero);
+        w.b.store(w.accesses[*store].0, index, nothing);
+    }
+    w.b.end_loop(&[]);
+    Ok(())
 }
 
 impl<'a> Analysis<'a> {
-    fn new(nest: &'a Nest, numbers: &'a [bool]) -> Analysis<'a> {
+    fn new(nest: &'a Nest, stored: &'a [RowStore]) -> Analysis<'a> {
         let (mut full, mut stage) = (Vec::new(), Vec::new());
         let last = nest.rank - 1;
         let first_total = nest.loads.len() + nest.scalars.len();
@@ -74,14 +135,23 @@ impl<'a> Analysis<'a> {
             }
             match nest.reductions.get(totals.len()) {
                 Some((_, value)) => totals.push(stage[value.index()]),
-                None => return Analysis { nest, numbers, full, stage, kept: Vec::new() },
+                None => return Analysis { nest, stored, full, stage, kept: Vec::new() },
             }
         }
     }
 
     /// The stores of whole rows: store, value, and the pass in which they happen.
     fn stores(&self) -> impl Iterator<Item = (usize, Sv, usize)> + '_ {
-        let stores = self.nest.results.iter().enumerate().filter(|(n, _)| !self.numbers[*n]);
+        self.stores_of(RowStore::Elements)
+    }
+
+    /// The same of those that add to sums.
+    fn sums(&self) -> impl Iterator<Item = (usize, Sv, usize)> + '_ {
+        self.stores_of(RowStore::Sums)
+    }
+
+    fn stores_of(&self, kind: RowStore) -> impl Iterator<Item = (usize, Sv, usize)> + '_ {
+        let stores = self.nest.results.iter().enumerate().filter(move |(n, _)| self.stored[*n] == kind);
         stores.map(|(n, value)| (n, *value, self.stage[value.index()]))
     }
 
@@ -93,7 +163,8 @@ impl<'a> Analysis<'a> {
 
     fn passes(&self) -> usize {
         let reductions = self.nest.reductions.iter().map(|(_, value)| self.stage[value.index()] + 1);
-        reductions.chain(self.stores().map(|(.., pass)| pass + 1)).max().unwrap_or(0)
+        let stores = self.stores().chain(self.sums()).map(|(.., pass)| pass + 1);
+        reductions.chain(stores).max().unwrap_or(0)
     }
 
     /// Where an earlier pass has left a value.
@@ -105,7 +176,8 @@ impl<'a> Analysis<'a> {
     fn computed(&self, pass: usize) -> Vec<usize> {
         let mut needs = vec![false; self.full.len()];
         let combined = self.combined(pass).into_iter().map(|(.., value)| value);
-        let stored = self.stores().filter(|(.., p)| *p == pass).map(|(_, value, _)| value);
+        let stores = self.stores().chain(self.sums());
+        let stored = stores.filter(|(.., p)| *p == pass).map(|(_, value, _)| value);
         combined.chain(stored).for_each(|v| needs[v.index()] = self.full[v.index()]);
         for at in (0..needs.len()).rev() {
             if needs[at] && self.kept_before(at, pass).is_none() {
@@ -244,6 +316,9 @@ impl Row<'_> {
                 self.store(store, i, at(value)?)?;
             }
         }
+        for (store, value, _) in self.a.sums().filter(|(.., added)| *added == pass) {
+            self.add(store, i, at(value)?)?;
+        }
         for (inst, store, kept) in &self.a.kept {
             if *kept == pass {
                 self.store(*store, i, values[*inst].ok_or_else(Row::missing)?)?;
@@ -305,10 +380,20 @@ impl Row<'_> {
         Ok(())
     }
 
+    /// Adds to the sums of the block.
+    fn add(&mut self, store: usize, i: ValueId, value: ValueId) -> Result<()> {
+        let value = self.w.b.convert(value, elem(self.a.nest.stores[store].0)?);
+        let (buffer, index) = (self.w.accesses[store].0, self.index(store, i));
+        let before = self.w.b.load(buffer, index);
+        let sum = self.w.b.binary(Binary::Add, before, value);
+        self.w.b.store(buffer, index, sum);
+        Ok(())
+    }
+
     /// Stores the results that are one number a row.
     fn store_numbers(&mut self) -> Result<()> {
         for (store, value) in self.a.nest.results.iter().enumerate() {
-            if self.a.numbers[store] {
+            if self.a.stored[store] == RowStore::Number {
                 let value = self.values[value.index()].ok_or_else(Row::missing)?;
                 let value = self.w.b.convert(value, elem(self.a.nest.stores[store].0)?);
                 let index = self.rows[store].unwrap_or(self.zero);

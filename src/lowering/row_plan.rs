@@ -1,9 +1,11 @@
 //! Planning of what a group combines along rows: which dimensions the rows are, which pieces their launch stores,
 //! and when such a kernel is refused, so that the work is done op by op.
 
-use super::group::GroupProgram;
+use super::group::{BlockSums, GroupProgram, Leaf};
+use super::nest::RowStore;
 use super::plan::{Access, Part, RowPart, leaf_layouts, merge};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::fusion::sums::blocks;
 use crate::dialects::scalar::{Inst, Sv};
 use crate::tensor::{Dims, Layout, broadcast_sizes, view};
 use smallvec::SmallVec;
@@ -25,6 +27,11 @@ impl RowDomain {
         self.sizes.len() - self.inner
     }
 
+    /// How many rows there are.
+    fn count(&self) -> i64 {
+        self.sizes[..self.outer()].iter().product()
+    }
+
     /// The layout of one number a row; whether the dimensions of the row stay, with size 1.
     pub(super) fn number(&self, keeps: bool) -> Result<Layout> {
         let mut sizes: Dims = self.sizes[..self.outer()].into();
@@ -40,10 +47,7 @@ impl RowDomain {
 pub(super) fn domain(group: &GroupProgram, loads: &[Layout]) -> Result<Option<RowDomain>> {
     let mut found: Option<RowDomain> = None;
     for reduction in &group.reductions {
-        let mut sizes = Dims::new();
-        for layout in leaf_layouts(&reduction.leaves, loads, found.as_ref())? {
-            sizes = broadcast_sizes(&sizes, &layout.sizes)?;
-        }
+        let sizes = sizes_of(&reduction.leaves, loads, found.as_ref())?;
         let mut dims = view::wrap_dims(&reduction.dims, sizes.len())?;
         dims.sort_unstable();
         let inner = dims.len();
@@ -53,15 +57,49 @@ pub(super) fn domain(group: &GroupProgram, loads: &[Layout]) -> Result<Option<Ro
         if !dims.iter().copied().eq(sizes.len() - inner..sizes.len()) {
             return refuse("over dimensions that are not the last");
         }
-        match &found {
-            Some(rows) if rows.sizes != sizes || rows.inner != inner => {
-                return refuse("over other rows than the one before");
-            }
-            Some(_) => {}
-            None => found = Some(RowDomain { sizes, inner }),
+        same_rows(&mut found, RowDomain { sizes, inner })?;
+    }
+    for piece in &group.pieces {
+        let Some(sums) = piece.sums else { continue };
+        let sizes = sizes_of(&piece.leaves, loads, found.as_ref())?;
+        if sizes.contains(&0) {
+            return refuse("of no elements");
         }
+        let Some(inner) = sizes.len().checked_sub(sums.dims).filter(|inner| *inner > 0) else {
+            return refuse("of blocks of rows without elements");
+        };
+        same_rows(&mut found, RowDomain { sizes, inner })?;
     }
     Ok(found)
+}
+
+fn sizes_of(leaves: &[Leaf], loads: &[Layout], rows: Option<&RowDomain>) -> Result<Dims> {
+    let mut sizes = Dims::new();
+    for layout in leaf_layouts(leaves, loads, rows)? {
+        sizes = broadcast_sizes(&sizes, &layout.sizes)?;
+    }
+    Ok(sizes)
+}
+
+/// All that is combined in a group is combined along the same rows.
+fn same_rows(found: &mut Option<RowDomain>, rows: RowDomain) -> Result<()> {
+    match found {
+        Some(before) if before.sizes != rows.sizes || before.inner != rows.inner => {
+            refuse("over other rows than the one before")
+        }
+        Some(_) => Ok(()),
+        None => {
+            *found = Some(rows);
+            Ok(())
+        }
+    }
+}
+
+/// The layout of sums of blocks of rows.
+pub(super) fn sums_layout(rows: Option<&RowDomain>, sums: BlockSums) -> Result<Layout> {
+    let rows = rows.ok_or_else(|| Diagnostic::internal("sums of rows that a group does not have"))?;
+    let count = blocks(rows.count(), sums.rows);
+    Layout::contiguous(&[&[count], &rows.sizes[rows.outer()..]].concat())
 }
 
 /// Which loads and reductions the values of pieces need, in order.
@@ -104,13 +142,20 @@ pub(super) fn part(
     loads: &[Layout],
 ) -> Result<Part> {
     let (used, reductions) = needed(group, &pieces);
-    let mut numbers: SmallVec<[bool; 4]> = SmallVec::new();
+    let block = block_of(group, &pieces)?;
+    let mut kinds: SmallVec<[RowStore; 4]> = SmallVec::new();
     let mut wide: Vec<(usize, Layout)> = Vec::new();
+    // Rows of a block follow each other in the order of the sizes, which what is merged first decides.
+    let guide = block.map(|_| Layout::contiguous(&rows.sizes)).transpose()?;
+    wide.extend(guide.map(|layout| (0, layout)));
+    let guides = wide.len();
     for piece in &pieces {
-        let place = &places[*piece];
-        let number = place.sizes != rows.sizes;
-        wide.push((group.pieces[*piece].output, store_layout(rows, place, number)?));
-        numbers.push(number);
+        let kind = kind_of(group, rows, *piece, &places[*piece]);
+        if kind != RowStore::Sums {
+            let layout = store_layout(rows, &places[*piece], kind == RowStore::Number)?;
+            wide.push((group.pieces[*piece].output, layout));
+        }
+        kinds.push(kind);
     }
     for load in &used {
         match loads[*load].broadcast_to(&rows.sizes) {
@@ -118,6 +163,51 @@ pub(super) fn part(
             None => return refuse("with operands of more elements"),
         }
     }
+    let (sizes, strides) = merged(rows, &wide)?;
+    if block.is_some() && sizes.len() != 2 {
+        return refuse("whose rows do not follow each other in all operands");
+    }
+    let access = |((tensor, layout), strides): ((usize, Layout), SmallVec<[i64; 4]>)| Access {
+        tensor,
+        offset: layout.offset,
+        strides,
+    };
+    let mut accesses = wide.into_iter().zip(strides).skip(guides).map(access);
+    let mut stores = Vec::new();
+    for (piece, kind) in pieces.iter().zip(&kinds) {
+        let sums = || Access {
+            tensor: group.pieces[*piece].output,
+            offset: places[*piece].offset,
+            strides: SmallVec::from_slice(&[sizes[1], 1]),
+        };
+        stores.extend(if *kind == RowStore::Sums { Some(sums()) } else { accesses.next() });
+    }
+    let loads: Vec<Access> = accesses.collect();
+    Ok(Part { pieces, stores, loads, used, sizes, rows: Some(RowPart { reductions, stores: kinds, block }) })
+}
+
+/// Rows of a block, if pieces are sums of blocks: the same for all of them.
+fn block_of(group: &GroupProgram, pieces: &[usize]) -> Result<Option<i64>> {
+    let mut sums = pieces.iter().filter_map(|piece| group.pieces[*piece].sums);
+    let first = sums.next();
+    match sums.all(|other| Some(other) == first) {
+        true => Ok(first.map(|sums| sums.rows)),
+        false => refuse("over blocks of different numbers of rows"),
+    }
+}
+
+fn kind_of(group: &GroupProgram, rows: &RowDomain, piece: usize, place: &Layout) -> RowStore {
+    match group.pieces[piece].sums {
+        Some(_) => RowStore::Sums,
+        None if place.sizes == rows.sizes => RowStore::Elements,
+        None => RowStore::Number,
+    }
+}
+
+/// Merged sizes and the strides of each access: those of the dimensions that tell rows apart, then the one of a row.
+type Merged = (SmallVec<[i64; 4]>, Vec<SmallVec<[i64; 4]>>);
+
+fn merged(rows: &RowDomain, wide: &[(usize, Layout)]) -> Result<Merged> {
     let outer = rows.outer();
     let half = |from: usize, to: usize| -> Vec<(usize, Layout)> {
         let cut = |l: &Layout| Layout {
@@ -134,15 +224,7 @@ pub(super) fn part(
     }
     sizes.extend(length);
     strides.iter_mut().zip(steps).for_each(|(all, step)| all.extend(step));
-    let access = |((tensor, layout), strides): ((usize, Layout), SmallVec<[i64; 4]>)| Access {
-        tensor,
-        offset: layout.offset,
-        strides,
-    };
-    let mut accesses = wide.into_iter().zip(strides).map(access);
-    let stores: Vec<Access> = accesses.by_ref().take(pieces.len()).collect();
-    let loads: Vec<Access> = accesses.collect();
-    Ok(Part { pieces, stores, loads, used, sizes, rows: Some(RowPart { reductions, numbers }) })
+    Ok((sizes, strides))
 }
 
 /// Where a piece is stored, seen as the elements that are reduced.

@@ -6,7 +6,7 @@
 //! fork does is not part of it. What PyTorch refuses when the function is first called becomes a raise at the start of the
 //! graph. Ops that are cast already stay as they are.
 
-use super::{Context, constants};
+use super::{Context, PassOption, constants};
 use crate::analysis::facts;
 use crate::diag::Result;
 use crate::dialects::{AutocastPolicy, Op, autocast_policy};
@@ -26,13 +26,26 @@ const CONTEXTS: &[&str] = &[
     "__torch__.torch.autocast_mode.autocast",
 ];
 
+/// The option `cpu`: what autocasting does where the graph is called.
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::choice(
+    "cpu",
+    &["off", "bfloat16", "float16"],
+    "the dtype of a `torch.autocast` of the CPU around the call",
+)];
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    if !has_autocast(graph) {
+    let cpu = match context.text("cpu")? {
+        "bfloat16" => Some(DType::BF16),
+        "float16" => Some(DType::F16),
+        _ => None,
+    };
+    let around = State { cuda: None, cpu };
+    if !around.is_on() && !has_autocast(graph) {
         return Ok(false);
     }
     let mut casts = Casts { context, changed: false };
     let root = graph.root();
-    if let Err(Refusal(message)) = casts.block(graph, root, State::OFF)
+    if let Err(Refusal(message)) = casts.block(graph, root, around)
         && context.step(|| format!("refuses the call: {message}"))
     {
         raise_at_start(graph, &message);
@@ -75,8 +88,6 @@ struct State {
 }
 
 impl State {
-    const OFF: State = State { cuda: None, cpu: None };
-
     fn is_on(self) -> bool {
         self.cuda.is_some() || self.cpu.is_some()
     }

@@ -12,7 +12,7 @@
 use super::{Context, constants, cse, dce, walk};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
-use crate::dialects::{Effects, Family, Node, Op, Run};
+use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, Variant};
 use crate::eval;
 use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
@@ -121,7 +121,11 @@ impl Propagation<'_> {
         }
         self.changed = true;
         for (old, value) in graph.results(op).into_iter().zip(results) {
-            if let Some(new) = constants::insert_before(graph, op, &value) {
+            let constant = match self.inside {
+                true => constants::insert_computed(graph, op, &value),
+                false => constants::insert_before(graph, op, &value),
+            };
+            if let Some(new) = constant {
                 if value.is_none() {
                     let ty = graph.ty(old).clone();
                     graph.set_type(new, ty);
@@ -143,11 +147,12 @@ impl Propagation<'_> {
         if self.inside && !self.stays_inside(graph, op) {
             return None;
         }
-        let values: Vec<Value> = graph
+        let mut values: Vec<Value> = graph
             .operands(op)
             .iter()
             .map(|value| constants::value_of(graph, *value))
             .collect::<Option<_>>()?;
+        let row = number_row(self.context.registry, graph, op, row, &mut values);
         let view = self.inside && row.def().family == Family::View;
         if !view && !is_small(&row, &values) {
             return None;
@@ -160,7 +165,11 @@ impl Propagation<'_> {
         let results = eval::call(&row, &values, node, &self.run).ok()?;
         let fits = results.len() == types.len();
         let plain = |value: &Value| !matches!(value, Value::Tensor(t) if t.requires_grad());
-        (fits && results.iter().all(plain)).then(|| results.into_iter().collect())
+        // A truth value is a number where a program of torch.export casts it to one; a constant would be none.
+        let cast =
+            |(value, ty): (&Value, &Type)| matches!(value, Value::Bool(_)) && *ty.kind() == TypeKind::Number;
+        (fits && results.iter().all(plain) && !results.iter().zip(&types).any(cast))
+            .then(|| results.into_iter().collect())
     }
 
     /// Whether nobody outside of the graph may come to hold a result.
@@ -190,6 +199,27 @@ impl Propagation<'_> {
         let harmless = Effects::MAY_RAISE | Effects::IDENTITY;
         let runs = harmless.contains(facts.effects) && !facts.writes && !unwrap && unchanged;
         (runs && (structure || !schema.is_vararg) && graph.result_count(op) > 0).then(|| row.clone())
+    }
+}
+
+/// The row that an op runs with: the one for numbers, with the number, where its second operand is a constant that counts as one.
+pub(super) fn number_row(
+    registry: &Registry,
+    graph: &Graph,
+    op: OpId,
+    row: Op,
+    operands: &mut [Value],
+) -> Op {
+    if !row.def().facts.contains(&Fact::ConstantIsNumber) || row.variant() != Variant::Plain {
+        return row;
+    }
+    let number = graph.operand(op, 1).and_then(|value| constants::number_of(graph, value));
+    match (number, registry.find(row.name().as_str(), "Scalar"), operands.get_mut(1)) {
+        (Some(number), Some(overload), Some(operand)) => {
+            *operand = Value::from(number);
+            overload.clone()
+        }
+        _ => row,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dialects::prim::constant;
 use crate::ir::{Attr, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueId};
-use crate::tensor::Tensor;
+use crate::tensor::{Scalar, Tensor};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -52,6 +52,25 @@ pub(super) fn insert_before(graph: &mut Graph, anchor: OpId, value: &Value) -> O
     }
     graph.insert_before(op, anchor);
     graph.result(op, 0)
+}
+
+/// As [`insert_before`], of what a program computes or its model holds. A tensor without dimensions is marked: no number of the
+/// program, as constants of traces are ([`number_of`]), but a tensor whose dtype promotes.
+pub(super) fn insert_computed(graph: &mut Graph, anchor: OpId, value: &Value) -> Option<ValueId> {
+    let constant = insert_before(graph, anchor, value)?;
+    if matches!(value, Value::Tensor(tensor) if tensor.rank() == 0)
+        && let Some(op) = graph.def_op(constant)
+    {
+        graph.set_attr(op, constant::COMPUTED, Attr::Int(1));
+    }
+    Some(constant)
+}
+
+/// The number that a value counts as where an op takes numbers for constant tensors ([`Fact::ConstantIsNumber`]).
+///
+/// [`Fact::ConstantIsNumber`]: crate::dialects::Fact::ConstantIsNumber
+pub(super) fn number_of(graph: &Graph, value: ValueId) -> Option<Scalar> {
+    constant::number(graph.attrs(constant_op(graph, value)?), Some(graph.ty(value)))
 }
 
 /// The type of a constant: all that is known of a tensor, also of one in a plain tuple.

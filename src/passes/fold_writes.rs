@@ -7,12 +7,12 @@
 //! use. Whatever a closed op cannot be (random, in a block of its own, one that gives a tensor other sizes) leaves its
 //! neighbours where they are.
 
-use super::constant_propagation::is_small;
+use super::constant_propagation::{is_small, number_row};
 use super::{Context, constants, dce};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::prim::constant;
-use crate::dialects::{Effects, Fact, Family, Node, Op, Run, Variant};
+use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, Variant};
 use crate::eval;
 use crate::ir::{Graph, OpId, Type, ValueId};
 use crate::tensor::Tensor;
@@ -41,6 +41,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// The closed ops of a graph's outermost block.
 struct Closed<'a> {
+    registry: &'a Registry,
     graph: &'a Graph,
     db: &'a AliasDb,
     /// Ops of the block by their place.
@@ -59,13 +60,13 @@ struct Computed {
 }
 
 impl<'a> Closed<'a> {
-    fn of(graph: &'a Graph, context: &Context<'_>, db: &'a AliasDb) -> Closed<'a> {
+    fn of(graph: &'a Graph, context: &'a Context<'_>, db: &'a AliasDb) -> Closed<'a> {
         let ops: Vec<OpId> = graph.block_ops(graph.root()).collect();
         let row = |(place, op): (usize, &OpId)| Some((*op, computes(graph, context, *op)?, place));
         let rows: Vec<(OpId, Op, usize)> = ops.iter().enumerate().filter_map(row).collect();
         let inside = rows.iter().map(|(op, ..)| *op).collect();
         let places = ops.into_iter().enumerate().map(|(n, op)| (op, n)).collect();
-        let mut closed = Closed { graph, db, places, rows, inside };
+        let mut closed = Closed { registry: context.registry, graph, db, places, rows, inside };
         closed.settle();
         closed
     }
@@ -171,8 +172,9 @@ impl<'a> Closed<'a> {
                 let known = values.get(v).cloned().or_else(|| constants::value_of(graph, *v));
                 known.or_else(|| self.stand_in(*op, n, *v))
             };
-            let operands: Vec<Value> =
+            let mut operands: Vec<Value> =
                 graph.operands(*op).iter().enumerate().map(value).collect::<Option<_>>()?;
+            let row = &number_row(self.registry, graph, *op, row.clone(), &mut operands);
             if row.def().family != Family::View && !is_small(row, &operands) {
                 return None;
             }
@@ -213,7 +215,7 @@ impl Computed {
     fn apply(self, graph: &mut Graph) {
         for (value, known) in self.used {
             let Some(op) = graph.def_op(value) else { continue };
-            if let Some(constant) = constants::insert_before(graph, op, &known) {
+            if let Some(constant) = constants::insert_computed(graph, op, &known) {
                 if known.is_none() {
                     let ty = graph.ty(value).clone();
                     graph.set_type(constant, ty);

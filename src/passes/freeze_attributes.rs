@@ -115,7 +115,7 @@ fn make_lists(
             continue;
         }
         let constants =
-            items.iter().map(|item| constants::insert_before(graph, op, &Value::Tensor(item.clone())));
+            items.iter().map(|item| constants::insert_computed(graph, op, &Value::Tensor(item.clone())));
         let Some(operands) = constants.collect::<Option<Vec<ValueId>>>() else { continue };
         let made =
             graph.create(Symbol::new("prim::ListConstruct"), &operands, &[graph.ty(read.result).clone()]);
@@ -239,7 +239,7 @@ pub(super) fn freeze(
             continue;
         }
         let Some(value) = takes(graph, &read) else { continue };
-        if let Some(constant) = constants::insert_before(graph, op, &value) {
+        if let Some(constant) = constants::insert_computed(graph, op, &value) {
             context.step(|| format!("freezes {}", graph.op_line(op)));
             if read.value.is_none() {
                 let ty = graph.ty(read.result).clone();

@@ -15,7 +15,6 @@ use crate::analysis::{AliasDb, OpFacts, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
-use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -143,9 +142,9 @@ pub(super) fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool
     }
     // The runtime takes a constant tensor of rank 0 as a number here; as an input of a group it would promote.
     let second = graph.operand(op, 1);
-    let is_number = |v: ValueId| match constants::value_of(graph, v) {
-        Some(Value::Tensor(tensor)) => tensor.rank() == 0,
-        _ => graph.ty(v).is_tensor() && is_constant(graph, v),
+    let is_number = |v: ValueId| {
+        let unread = graph.ty(v).is_tensor() && constants::value_of(graph, v).is_none();
+        constants::number_of(graph, v).is_some() || unread && is_constant(graph, v)
     };
     let counts_as_number = row.def().facts.contains(&Fact::ConstantIsNumber) && second.is_some_and(is_number);
     if counts_as_number {

@@ -3,6 +3,7 @@
 
 use super::Context;
 use crate::analysis::facts;
+use crate::dialects::fusion::sums::BLOCK_SUMS;
 use crate::dialects::rows::RowMeaning;
 use crate::dialects::{Family, Variant};
 use crate::ir::{Attr, Graph, OpId, Type, ValueId};
@@ -16,6 +17,10 @@ pub(super) struct RowWork {
 
 /// The work along rows that an op is, if a group can take it.
 pub(super) fn row_work(graph: &Graph, context: &Context<'_>, op: OpId) -> Option<RowWork> {
+    if graph.kind(op) == *BLOCK_SUMS {
+        let fixed = graph.operands(op).iter().skip(1).all(|value| constant(graph, *value).is_some());
+        return fixed.then_some(RowWork { drops: true });
+    }
     let row = facts(context.registry, graph, op).op?;
     let meaning = row.def().rows?;
     let schema = row.schema().ok()?;

@@ -64,6 +64,7 @@ mod remove_mutation;
 mod remove_profiling;
 mod simplify;
 mod specialize_autogradzero;
+mod split_sums;
 mod variadic;
 
 mod constants;
@@ -99,7 +100,7 @@ pub use unfused::{producers, users, why_apart, why_outside};
 #[rustfmt::skip]
 pub static TABLE: &[Pass] = &[
     Pass::graph("assign-layouts", "Assigns channels-last layouts to packed convolutions and restores strides where they are observable", assign_layouts::run),
-    Pass::graph("autocast", "Casts inputs of ops within `with torch.autocast(...)` as PyTorch does", autocast::run),
+    Pass::graph("autocast", "Casts inputs of ops within `with torch.autocast(...)` as PyTorch does", autocast::run).options(autocast::OPTIONS),
     Pass::graph("batch-mm", "Batches matrix products that are summed or share an operand", batch_mm::run),
     Pass::graph("canonicalize", "Renumbers values in order of appearance", canonicalize::run),
     Pass::graph("canonicalize-graph-fuser-ops", "Alias of canonicalize-ops under PyTorch's name", canonicalize_ops::run),
@@ -180,6 +181,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run).options(simplify::OPTIONS),
     Pass::graph("specialize-autogradzero", "Makes a version of a backward graph for gradients that are defined as profiles saw", specialize_autogradzero::run),
     Pass::directed("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d over images of height one", Directed::group("transform-conv1d-to-conv2d")),
+    Pass::graph("split-sums", "Splits sums of fused work in two: sums that a group makes along rows, and the sum of those", split_sums::run),
     Pass::graph("use-variadic-cat", "Replaces cat of a fresh list by VarConcat of its elements", variadic::cat),
     Pass::graph("use-variadic-stack", "Replaces stack of a fresh list by VarStack of its elements", variadic::stack),
 ];
@@ -202,7 +204,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),
-    ("record-finish", "batch-mm,canonicalize-ops,dce-graph,fuse"),
+    ("record-finish", "batch-mm,canonicalize-ops,dce-graph,split-sums,fuse"),
     ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples"),
     ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph)"),
     ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),

@@ -4,6 +4,7 @@
 
 use super::language::{Graphs, Head, Knowledge, Node, OpHead};
 use crate::analysis::{AliasDb, facts};
+use crate::dialects::prim::constant::COMPUTED;
 use crate::dialects::{Effects, Fact, Family, Op, Registry};
 use crate::ir::{Attr, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use egg::{EGraph, Id};
@@ -117,7 +118,8 @@ impl Loaded {
     fn constant(&mut self, graph: &Graph, op: OpId) {
         let Some(value) = graph.result(op, 0) else { return };
         let (ty, attr) = (graph.ty(value), graph.attr(op, "value"));
-        if attr.is_none() && *ty.kind() != TypeKind::None || !is_plain_constant(attr) {
+        let marked = graph.attr(op, COMPUTED).is_some();
+        if attr.is_none() && *ty.kind() != TypeKind::None || marked || !is_plain_constant(attr) {
             return;
         }
         let head = self.egraph.analysis.heads.constant(ty, attr);

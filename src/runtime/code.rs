@@ -17,7 +17,7 @@ use super::regions::RegionCode;
 use crate::analysis::{AliasDb, facts};
 use crate::backends::{self, Backend, FusedGroup, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
-use crate::dialects::prim::profiling;
+use crate::dialects::prim::{constant, profiling};
 use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Variant, fusion, loops, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, Type, ValueId};
 use crate::lowering::Lowered;
@@ -422,7 +422,7 @@ impl Compiler<'_> {
     fn simple(&mut self, op: OpId, mut action: Action) -> Result<()> {
         let mut operands = self.operands(op)?;
         if let Action::Op(bound) = &mut action {
-            self.number_for_constant(bound, &mut operands);
+            self.number_for_constant(op, bound, &mut operands);
             if let Some(results) = self.packed(bound, &operands) {
                 results.into_iter().enumerate().for_each(|(n, value)| self.hold_result(op, n, value));
                 return Ok(());
@@ -462,13 +462,13 @@ impl Compiler<'_> {
 
     /// A constant tensor of rank 0 as second operand of arithmetic counts as a number: its dtype does not promote.
     /// Traces record the program's numbers as such tensors, and PyTorch's executor takes them back.
-    fn number_for_constant(&mut self, bound: &mut Bound, operands: &mut [Operand]) {
+    fn number_for_constant(&mut self, op: OpId, bound: &mut Bound, operands: &mut [Operand]) {
         if !bound.op.def().facts.contains(&Fact::ConstantIsNumber) || bound.op.variant() != Variant::Plain {
             return;
         }
-        let Some(Operand::Constant(index)) = operands.get(1) else { return };
-        let Some(Value::Tensor(tensor)) = self.code.constants.get(*index as usize) else { return };
-        let number = if tensor.rank() == 0 { tensor.item().ok() } else { None };
+        let Some(made) = self.graph.operand(op, 1).and_then(|value| self.graph.def_op(value)) else { return };
+        let is_constant = self.graph.kind(made) == "prim::Constant" && operands.len() > 1;
+        let number = constant::number(self.graph.attrs(made), None).filter(|_| is_constant);
         let overload = self.context.registry.find(bound.op.name().as_str(), "Scalar");
         if let (Some(number), Some(overload)) = (number, overload) {
             bound.op = overload.clone();
@@ -527,8 +527,10 @@ impl Compiler<'_> {
     /// elementwise in it stays fused.
     fn without_rows(&self, graph: &Arc<Graph>) -> Result<Arc<Graph>> {
         let registry = self.context.registry;
-        let along_rows =
-            |op: OpId| registry.overloads(graph.kind(op)).iter().any(|row| row.def().rows.is_some());
+        let along_rows = |op: OpId| {
+            graph.kind(op) == *fusion::sums::BLOCK_SUMS
+                || registry.overloads(graph.kind(op)).iter().any(|row| row.def().rows.is_some())
+        };
         if !graph.block_ops(graph.root()).any(along_rows) {
             return Ok(Arc::clone(graph));
         }

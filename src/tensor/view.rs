@@ -219,8 +219,9 @@ pub fn expand(layout: &Layout, sizes: &[i64], dtype: DType) -> Result<Layout> {
             layout.rank()
         )));
     };
-    let mut out = Layout { sizes: Dims::new(), strides: Dims::new(), offset: layout.offset };
-    for (i, wanted) in sizes.iter().enumerate() {
+    let mut out = Layout { sizes: sizes.into(), strides: sizes.into(), offset: layout.offset };
+    // From the last one on, as the first that does not fit is what the error is about.
+    for (i, wanted) in sizes.iter().enumerate().rev() {
         let (size, stride) = match i.checked_sub(extra) {
             None if *wanted < 0 => {
                 return Err(Diagnostic::runtime(format!(
@@ -240,8 +241,7 @@ pub fn expand(layout: &Layout, sizes: &[i64], dtype: DType) -> Result<Layout> {
                 )));
             }
         };
-        out.sizes.push(size);
-        out.strides.push(stride);
+        (out.sizes[i], out.strides[i]) = (size, stride);
     }
     Layout::strided(&out.sizes, &out.strides, out.offset)
 }

@@ -9,7 +9,7 @@ use crate::ir::{
     verify_module,
 };
 use crate::runtime::{Origins, Program, graph_function};
-use crate::value::Value;
+use crate::value::{Object, Value};
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -77,6 +77,32 @@ pub fn restore(program: &Program, states: Vec<(Value, Value)>, run: &Run) -> Res
         }
     }
     Ok(())
+}
+
+/// What objects are saved as that say so themselves: each object below `root` whose class has `__getstate__` and
+/// `__setstate__`, with what the first gives, outer ones first. The counterpart of [`restore`].
+pub fn saved_states(program: &Program, root: &Object, run: &Run) -> Result<Vec<(Value, Value)>> {
+    let [get, set] = ["__getstate__", "__setstate__"].map(Symbol::new);
+    let (mut states, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut work = vec![Value::Object(root.clone())];
+    while let Some(value) = work.pop() {
+        match &value {
+            Value::Object(object) if seen.insert(object.id()) => {
+                let class = program.module().class(object.class());
+                if class.is_some_and(|c| c.methods.contains_key(&get) && c.methods.contains_key(&set)) {
+                    let state = program.call_method(object, get.as_str(), Vec::new(), run)?;
+                    work.push(state.clone());
+                    states.push((value, state));
+                } else {
+                    work.extend(object.fields().into_iter().rev().map(|(_, field)| field));
+                }
+            }
+            Value::Tuple(tuple) => work.extend(tuple.items().iter().rev().cloned()),
+            Value::List(list) => work.extend(list.to_vec().into_iter().rev()),
+            _ => {}
+        }
+    }
+    Ok(states)
 }
 
 /// Makes the tensors of a loaded module require no gradients: inference writes to parameters freely, and records nothing.

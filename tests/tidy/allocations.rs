@@ -87,7 +87,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/ir/schema_text.rs", 3, FEW),
     ("src/ir/verify.rs", 2, HELD),
     ("src/kernels/float/scratch.rs", 1, ASKED),
-    ("src/kernels/qconv.rs", 2, ASKED),
     ("src/kernels/resize.rs", 1, PART),
     ("src/lowering/convert/text.rs", 1, FEW),
     ("src/lowering/nest.rs", 1, FEW),

@@ -346,6 +346,16 @@ class Answers:
             self.functions[key] = ("function", self.text_of(function, name))
         return self.functions[key]
 
+    def library(self, function: types.FunctionType, path: str) -> tuple[Any, ...]:
+        """A function of PyTorch's library that we have under a path: one with its parameters that calls ours."""
+        text = function_text(function, runs=False)
+        head, names = _head(text)
+        scope = Scope(function)
+        scope.names.update(__library__=_Path(path))
+        body = f"{head}    return __library__({', '.join(names)})\n"
+        name = unique_name(function.__module__, function.__name__)
+        return ("function", (name, (scope_number(scope), text.file, text.first_line, body)))
+
     def overloaded(self, function: Any, overloads: list[Any]) -> tuple[Any, ...]:
         """A function with several signatures and one body."""
         key = ("overloads", function)

@@ -349,6 +349,10 @@ class ScriptModule(metaclass=ScriptMeta):
         rows = [row[0] for row in self._c.attributes()]
         return sorted({*object.__dir__(self), *rows, *self._c.functions()})
 
+    def __bool__(self) -> bool:
+        # As of any object of Python: modules without children would count as none else.
+        return True
+
     def __len__(self) -> int:
         return len(list(self.children()))
 

@@ -17,7 +17,7 @@ from ._flambeau import Program
 from ._jit import ScriptWarning
 from ._module_types import script_module
 from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule, ScriptObject
-from ._names import _scope_of_class, info_of
+from ._names import _scope_of_class, _function_path, info_of
 
 # --- the door ---
 
@@ -96,7 +96,11 @@ def script(
     if known is not None:
         return known
     answers = Answers()
-    meaning = answers.function(obj)
+    whole = inspect.unwrap(obj)
+    # Those of PyTorch that choose among two functions take any arguments, of which no types are known.
+    takes_any = whole.__code__.co_flags & inspect.CO_VARARGS
+    path = _function_path(obj) if obj.__module__ == "torch.nn.functional" and not takes_any else None
+    meaning = answers.library(whole, path) if path else answers.function(obj)
     if _modifier(getattr(obj, "__flambeau_modifier__", None)) in ("ignore", "unused"):
         return obj
     core = _flambeau.compile(answers, [meaning])

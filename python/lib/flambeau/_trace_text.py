@@ -282,6 +282,9 @@ class Trace:
             return f"[{', '.join(map(self.structure, value))}]"
         if isinstance(value, dict):
             return "{" + ", ".join(f"{k!r}: {self.structure(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, (TracedInt, TracedFloat)) and value.trace is self:
+            # A trace gives sizes as tensors without dimensions.
+            return f"torch.tensor({self.number(value)})"
         if value is None or isinstance(value, (int, float, bool)):
             raise RuntimeError(
                 f"Type '{type(value).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples "

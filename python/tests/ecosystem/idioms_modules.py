@@ -1178,5 +1178,85 @@ def type_comments_of_methods():
     same(s.other([x34]), x34)
 
 
+@idiom
+def layers_come_back_from_archives_here_and_in_pytorch():
+    cases = [
+        (nn.ReLU(), (x34,)),
+        (nn.Softmax(-1), (x34,)),
+        (nn.MultiheadAttention(4, 2).eval(), (torch.ones(2, 1, 4),) * 3),
+        (nn.TransformerEncoderLayer(4, 2, 8).eval(), (torch.ones(2, 1, 4),)),
+        (nn.Upsample(scale_factor=2, mode="bilinear"), (torch.ones(1, 1, 2, 2),)),
+        (nn.CrossEntropyLoss(), (x34, torch.tensor([0, 1, 2]))),
+    ]
+    for module, args in cases:
+        file = io.BytesIO()
+        J.save(J.script(module), file)
+        file.seek(0)
+        same(J.load(file)(*args), module(*args))
+        file.seek(0)
+        same(torch.jit.load(file)(*args), module(*args))
+
+
+@idiom
+def frozen_parameters_stay_frozen_in_archives():
+    module = nn.Linear(2, 2).requires_grad_(False)
+    file = io.BytesIO()
+    J.save(J.script(module), file)
+    file.seek(0)
+    same([p.requires_grad for p in J.load(file).parameters()], [False, False])
+
+
+@idiom
+def modules_say_what_they_are_saved_as():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.v = 1
+
+        @J.export
+        def __getstate__(self) -> Tuple[int, bool]:
+            return (self.v + 10, self.training)
+
+        @J.export
+        def __setstate__(self, s: Tuple[int, bool]) -> None:
+            self.v = s[0] * 2
+            self.training = s[1]
+
+        def forward(self, x: int) -> int:
+            return x + self.v
+
+    file = io.BytesIO()
+    J.save(J.script(nn.Sequential(M())), file)
+    file.seek(0)
+    same(getattr(J.load(file), "0")(1), 23)
+
+
+@idiom
+def modules_without_children_are_true():
+    class M(nn.Module):
+        def forward(self, x):
+            return x
+
+    assert J.script(M()) and J.trace(M(), x34)
+
+
+@idiom
+def functions_of_the_library_are_scripted():
+    for name, args in {"relu": (x34,), "softmax": (x34, 0), "mse_loss": (x34, x34), "pad": (x34, [1, 1]), "layer_norm": (x34, [4])}.items():
+        function = getattr(torch.nn.functional, name)
+        same(J.script(function)(*args), function(*args))
+
+
+@idiom
+def autocast_around_a_call():
+    module = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    s = J.script(module)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = J.script(module)(x34)
+        same(y, module(x34))
+        assert y.dtype == torch.bfloat16
+    same(s(x34), module(x34))
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))

@@ -265,5 +265,12 @@ def trace_conv_pool():
     same(f(x), m(x))
 
 
+@idiom
+def trace_gives_sizes():
+    t = J.trace(lambda x: (x.view(x.size(0), -1), x.shape[0], x.size(1) * 2, x.shape), torch.ones(2, 3))
+    a, b, c, (d, e) = t(torch.ones(4, 1))
+    same([a, b, c, d, e], [torch.ones(4, 1), torch.tensor(4), torch.tensor(2), torch.tensor(4), torch.tensor(1)])
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))

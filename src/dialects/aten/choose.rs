@@ -5,7 +5,7 @@ use super::kernels::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::{Alias, Fact, LayerPart, OpDef, Order, Promote, elementwise};
-use crate::tensor::{DType, Scalar};
+use crate::tensor::{DType, Scalar, broadcast_sizes};
 use crate::value::Value;
 
 /// The rows.
@@ -206,6 +206,7 @@ fn check_condition(values: &[Value]) -> Result<()> {
 
 fn check_mask(values: &[Value]) -> Result<()> {
     let [target, mask, value, ..] = values else { return Ok(()) };
+    broadcast_sizes(&mask.to_tensor()?.sizes(), &target.to_tensor()?.sizes())?;
     let dtype = mask.to_tensor()?.dtype();
     if dtype != DType::Bool {
         return Err(Diagnostic::runtime(format!(

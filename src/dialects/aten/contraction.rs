@@ -631,7 +631,14 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
         return mm("mm", &flat, &turned, None)?.reshaped(&sizes);
     };
     let fits = columns == turned.sizes()[0];
-    if fits && flat.dtype() == turned.dtype() && bias.dtype() != turned.dtype() {
+    if fits && flat.dtype() != turned.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "mat1 and mat2 must have the same dtype, but got {} and {}",
+            flat.dtype().type_name(),
+            turned.dtype().type_name()
+        )));
+    }
+    if fits && bias.dtype() != turned.dtype() {
         return Err(Diagnostic::runtime(format!(
             "self and mat2 must have the same dtype, but got {} and {}",
             bias.dtype().type_name(),

@@ -7,6 +7,7 @@
 
 mod backward;
 pub mod layer;
+pub mod sums;
 
 use super::constraint::Law;
 use super::structure::Structure;
@@ -43,7 +44,7 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// All rows, file by file.
-pub static TABLES: &[&[OpDef]] = &[OPS, layer::OPS, backward::OPS];
+pub static TABLES: &[&[OpDef]] = &[OPS, layer::OPS, backward::OPS, sums::OPS];
 
 /// Whether an op is a group, under either name.
 pub fn is_group(kind: Symbol) -> bool {

@@ -5,6 +5,7 @@ use crate::dialects::constraint::Law;
 use crate::dialects::structure::Structure;
 use crate::dialects::{Args, OpDef, Outputs, host, one};
 use crate::ir::{Attr, Held, Symbol, Type, TypeKind};
+use crate::tensor::Scalar;
 use crate::value::{Dict, EnumValue, List, Object, Tuple, Value};
 use std::sync::Arc;
 
@@ -43,6 +44,22 @@ pub fn value(attrs: &[(Symbol, Attr)], ty: Option<&Type>) -> Result<Value> {
         }
         (_, Some(name)) => Ok(Value::Function(Symbol::new(name))),
         (_, None) => Ok(Value::None),
+    }
+}
+
+/// Attribute of constants without dimensions that a pass has computed: these are tensors, see [`number`].
+pub const COMPUTED: &str = "computed";
+
+/// The number that a constant tensor without dimensions stands for: traces record a program's numbers as such tensors. None for
+/// other constants, and for tensors that a pass has computed.
+pub fn number(attrs: &[(Symbol, Attr)], ty: Option<&Type>) -> Option<Scalar> {
+    match attrs.iter().find(|(name, _)| *name == "value")?.1 {
+        Attr::Tensor(_) if attrs.iter().all(|(name, _)| *name != COMPUTED) => {}
+        _ => return None,
+    }
+    match value(attrs, ty) {
+        Ok(Value::Tensor(tensor)) if tensor.rank() == 0 => tensor.item().ok(),
+        _ => None,
     }
 }
 

@@ -172,7 +172,8 @@ fn average(
                         }
                         let count = (z.len() * y.len() * x.len()) as i64;
                         if sum_of == Sum::Raw {
-                            let mean = (sum as f64 / count as f64).round_ties_even() as i64;
+                            // PyTorch multiplies by the reciprocal, which may lift halves.
+                            let mean = (sum as f32 * (1.0 / count as f32)).round_ties_even() as i64;
                             results.push(T::narrow(mean.clamp(low, high)));
                             continue;
                         }

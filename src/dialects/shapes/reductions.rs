@@ -1,6 +1,7 @@
 //! Reductions: dimensions go, or stay with size 1.
 
-use super::{Known, Operands, Results, one, wrap};
+use super::{Known, Operands, Results, one, product, wrap};
+use crate::dialects::fusion::sums::blocks;
 use crate::ir::{Dim, TensorType, TypeKind};
 use crate::tensor::DType;
 
@@ -111,6 +112,18 @@ pub fn topk(operands: &Operands<'_>) -> Results {
     let values = operands.result(first, first.dtype, sizes);
     let indices = TensorType { dtype: Some(DType::I64), requires_grad: Some(false), ..values.clone() };
     Some(vec![Known::Tensor(values), Known::Tensor(indices)])
+}
+
+/// Sums of blocks of what the first dimensions hold.
+pub fn block_sums(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let sizes = first.sizes.as_deref().and_then(|sizes| {
+        let dims = usize::try_from(operands.int("dims")?).ok().filter(|dims| *dims <= sizes.len())?;
+        let rows = operands.int("rows").filter(|rows| *rows >= 1)?;
+        let blocks = product(&sizes[..dims]).map_or(Dim::Unknown, |n| Dim::Known(blocks(n, rows)));
+        Some([&[blocks], &sizes[dims..]].concat())
+    });
+    one(operands.result(first, first.dtype, sizes))
 }
 
 fn reduced(operands: &Operands<'_>, change: fn(DType) -> DType) -> Option<TensorType> {

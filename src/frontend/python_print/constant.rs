@@ -38,7 +38,7 @@ impl Context<'_> {
             }
             Value::Function(name) => {
                 self.depend(*name);
-                out.push_str(name.as_str());
+                out.push_str(&super::qualified(*name));
             }
             Value::List(list) => {
                 let items = list.to_vec();

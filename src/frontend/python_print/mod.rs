@@ -23,6 +23,7 @@ use crate::dialects::{Registry, is_custom_class};
 use crate::ir::{Function, Module, Symbol, Type, TypeKind};
 use crate::value::Value;
 use indexmap::{IndexMap, IndexSet};
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 /// A module as Python.
@@ -59,12 +60,22 @@ pub fn print(
         if is_custom_class(name.as_str()) {
             continue;
         }
-        let package = name.as_str().rsplit_once('.').map_or("", |(package, _)| package);
+        let whole = qualified(name);
+        let package = whole.rsplit_once('.').map_or("", |(package, _)| package);
         let file = files.entry(package.to_string()).or_default();
         file.item(&cx, name)?;
     }
     let files = files.into_iter().map(|(package, file)| (package, file.text)).collect();
     Ok(Printed { files, constants: cx.constants.into_inner() })
+}
+
+/// The name by which code calls a definition. Functions of PyTorch's own library are compiled with the program: their place is
+/// below `__torch__`, as that of all that is compiled.
+fn qualified(name: Symbol) -> Cow<'static, str> {
+    match name.as_str().starts_with("torch.") {
+        true => format!("__torch__.{name}").into(),
+        false => name.as_str().into(),
+    }
 }
 
 /// One function as Python, and what it calls `CONSTANTS.c0` and so on.

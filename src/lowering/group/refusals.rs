@@ -48,7 +48,7 @@ impl Reader<'_> {
             Known::Passed(v) => Ok(number(self.program.dtype(*v))),
             Known::Other(Attr::Str(text)) => Ok(Value::str(text.clone())),
             Known::Other(Attr::None) => Ok(Value::None),
-            Known::Other(_) | Known::Joined(..) => {
+            Known::Other(_) | Known::Joined(..) | Known::Sums(..) => {
                 Err(self.refuse(op, "its row asks for more than is known"))
             }
         }

@@ -1,7 +1,7 @@
 //! Reading ops that combine the elements of rows: what they combine becomes a reduction of the group, its answer a
 //! parameter of the group's program.
 
-use super::{Call, Form, Known, Leaf, Reader, RowMeaning, RowReduction, Source, Tensor};
+use super::{BlockSums, Form, Known, Leaf, Leaves, Reader, RowMeaning, RowReduction, Source, Tensor};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Op, Variant};
 use crate::ir::{Argument, Attr, OpId, Schema, TypeKind};
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
             return Err(Diagnostic::internal("an op without a meaning along rows"));
         };
         let call = self.call(op, row)?;
-        if !call.has_dims || call.rows.dims.is_empty() || self.joins_parts(&call) {
+        if !call.has_dims || call.rows.dims.is_empty() || self.has_parts(&call.leaves) {
             return Err(self.refuse(op, "it needs all dimensions, of whole inputs"));
         }
         let first = self.reductions.len();
@@ -104,9 +104,32 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether a leaf of the call is a part of an input, or lacks dimensions.
-    fn joins_parts(&self, call: &Call) -> bool {
-        call.leaves.iter().any(|leaf| match leaf {
+    /// Sums of blocks of rows: only an output of the group can be such sums.
+    pub(super) fn block_sums(&mut self, op: OpId) -> Result<()> {
+        let number = |reader: &Self, n: usize| match reader.graph.operand(op, n).map(|v| reader.known(op, v))
+        {
+            Some(Ok(Known::Number(Scalar::Int(number)))) => Some(number),
+            _ => None,
+        };
+        let dims = number(self, 1).and_then(|dims| usize::try_from(dims).ok()).filter(|dims| *dims > 0);
+        let (Some(dims), Some(rows)) = (dims, number(self, 2).filter(|rows| *rows > 0)) else {
+            return Err(self.refuse(op, "its dimensions and rows are no constants"));
+        };
+        let operand = self.graph.operand(op, 0).ok_or_else(|| self.refuse(op, "it has no operand"))?;
+        let tensor = self.tensor(op, operand)?;
+        let dtype = self.program.dtype(tensor.value);
+        if !dtype.is_floating() || !tensor.has_dims || self.has_parts(&tensor.leaves) {
+            return Err(self.refuse(op, "it needs floats, of whole inputs"));
+        }
+        if let Some(out) = self.graph.result(op, 0) {
+            self.known[out.index()] = Some(Known::Sums(tensor, BlockSums { dims, rows }));
+        }
+        Ok(())
+    }
+
+    /// Whether a leaf is a part of an input, or lacks dimensions.
+    fn has_parts(&self, leaves: &Leaves) -> bool {
+        leaves.iter().any(|leaf| match leaf {
             Leaf::Load(load) => self.loads[*load].chunk.is_some(),
             Leaf::Reduced(_, keeps) => !keeps,
         })

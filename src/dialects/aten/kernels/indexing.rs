@@ -115,10 +115,11 @@ pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -
     })?;
     let strides = contiguous_strides(&own);
     let mut offsets = memory::filled(numel(&shape), 0usize)?;
-    for (d, index) in &given {
+    // Messages count index tensors: in PyTorch their dimensions come first.
+    for (n, (d, index)) in given.iter().enumerate() {
         let values = index.broadcast_to(&shape)?.elements_as::<i64>()?;
         for (offset, value) in offsets.iter_mut().zip(values) {
-            let at = wrap_index(value, own[*d], *d, outside)?;
+            let at = wrap_index(value, own[*d], n, outside)?;
             *offset += at * strides[*d] as usize;
         }
     }
