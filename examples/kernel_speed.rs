@@ -22,7 +22,7 @@ fn group(inputs: usize, body: impl Fn(&mut Program, &[Sv]) -> Sv) -> GroupProgra
     let leaves = (0..inputs).map(Leaf::Load).collect();
     let mut forms: Vec<Form> = (0..inputs).map(|input| Form::Leaf(Leaf::Load(input))).collect();
     forms.push(Form::Elementwise((0..inputs).collect(), false, flambeau::dialects::Order::Operands));
-    let piece = Piece { output: 0, value, leaves, form: inputs, reduced: false };
+    let piece = Piece { output: 0, value, leaves, form: inputs, reduced: false, sums: None };
     let slot = Slot { dtype: DType::F32, pieces: SmallVec::from_slice(&[0]), concat: None };
     let (pieces, outputs) = (vec![piece], vec![slot]);
     GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, forms, outputs }

@@ -367,7 +367,10 @@ unsafe fn eight_avx2<const TAPS: usize, const SMALL: bool>(job: &Slide<'_>, firs
                     sums = narrow::step_pairs(sums, x, narrow::load(weights.add(n * padded)));
                     continue;
                 }
-                let w = if TAPS > 0 { known[n] } else { pairs(narrow::load(weights.add(n * padded))) };
+                let w = match known.get(n) {
+                    Some(w) => *w,
+                    None => pairs(narrow::load(weights.add(n * padded))),
+                };
                 let even = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0xff)), w[0]);
                 let odd = _mm256_madd_epi16(_mm256_srli_epi16::<8>(x), w[1]);
                 sums = _mm256_add_epi32(sums, _mm256_add_epi32(even, odd));
