@@ -305,6 +305,7 @@ fn read_default(cursor: &mut Cursor, ty: &Type, fixed_length: Option<usize>) -> 
 fn read_value(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
     match cursor.peek() {
         b'[' => return read_list(cursor, ty),
+        b'(' => return read_tuple(cursor, ty),
         b'"' | b'\'' => {
             let start = cursor.pos();
             let text = cursor.string()?;
@@ -384,6 +385,28 @@ fn read_list(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
     }
     cursor.leave();
     Ok(pack_list(values, element))
+}
+
+fn read_tuple(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
+    cursor.enter()?;
+    cursor.advance(1);
+    let elements = match ty.without_none().kind() {
+        TypeKind::Tuple(elements, _) => elements.clone(),
+        _ => [].into(),
+    };
+    let mut values = Vec::new();
+    cursor.skip_space();
+    while !cursor.eat(b')') {
+        values.push(read_value(cursor, elements.get(values.len()).unwrap_or(ty))?);
+        cursor.skip_space();
+        // One element has a comma behind it.
+        if !cursor.eat(b',') && cursor.peek() != b')' {
+            return Err(cursor.expected("`,` or `)`"));
+        }
+        cursor.skip_space();
+    }
+    cursor.leave();
+    Ok(Attr::Tuple(values.into()))
 }
 
 /// The flat form of a list, where its elements have one.
@@ -582,6 +605,13 @@ fn write_value(out: &mut String, value: &Attr) {
         Attr::Complexes(xs) => write_list(out, xs, |out, x| write_complex(out, *x)),
         Attr::Strs(xs) => write_list(out, xs, |out, x| write_quoted(out, x)),
         Attr::List(xs) => write_list(out, xs, write_value),
+        Attr::Tuple(xs) => {
+            let start = out.len();
+            write_list(out, xs, write_value);
+            out.replace_range(start..=start, "(");
+            out.pop();
+            out.push_str(if xs.len() == 1 { ",)" } else { ")" });
+        }
         Attr::Tensors(_) => out.push_str("[]"),
         Attr::Object(held) => {
             out.push_str("object(");
@@ -628,6 +658,7 @@ mod tests {
             "aten::f(int[2]? y=None, bool[2] b=[True, True], float f=1.0000000000000001e-05, str s=\"a\\\"b\") -> ()",
             "aten::g(complex c=0.+2.j, Future(t) z, SymInt[] x) -> Dict(int, int)",
             "__torch__.M.forward(__torch__.M self, Tensor x) -> Tensor",
+            "aten::h((int, float) x=(1, 2.), (int[], str)? y=([1], \"a\"), (int) z=(3,), () e=()) -> ()",
         ] {
             assert_eq!(round_trip(text), text);
         }

@@ -106,3 +106,41 @@ def f(x) -> List[float]:
     return x.tolist()
 #> f(torch.tensor([1.5]))
 #> f(torch.tensor([1]))
+#--- assert_of_numbers_and_tensors
+def f(x: Tensor, n: int):
+    torch._assert(x.dim() == n, "dimensions")
+    torch._assert(x.sum() > 0, "a sum")
+    return x + n
+#> f(torch.ones(2), 1)
+#> f(torch.ones(2), 2)
+#> f(-torch.ones(2), 1)
+#--- tensors_by_old_types
+def f(x: torch.LongTensor, y: FloatTensor) -> torch.FloatTensor:
+    return x + y
+#> f(torch.tensor([1, 2]), torch.ones(2))
+#--- refusals_of_shapes_and_dtypes
+def f(x: Tensor, which: int):
+    if which == 0:
+        return x[:, torch.tensor([7])]
+    if which == 1:
+        return x[torch.tensor([0]), torch.tensor([7])]
+    if which == 2:
+        return x.expand(2, 2)
+    if which == 3:
+        return x.masked_fill(torch.zeros(2), 1.0)
+    if which == 4:
+        return x.masked_fill(torch.zeros(4), 1.0)
+    if which == 5:
+        return torch.nn.functional.linear(x.double(), torch.zeros(3, 4), torch.zeros(3))
+    return torch.nn.functional.linear(x.double(), torch.zeros(3, 4))
+#> f(torch.ones(3, 4), 0)
+#> f(torch.ones(3, 4), 1)
+#> f(torch.ones(3, 4), 2)
+#> f(torch.ones(3, 4), 3)
+#> f(torch.ones(3, 4), 4)
+#> f(torch.ones(3, 4), 5)
+#> f(torch.ones(3, 4), 6)
+#--- constants_of_double_promote
+def f(x: Tensor):
+    return x * torch.ones([], dtype=torch.float64), x + (torch.ones([2], dtype=torch.float64) * 2)[0]
+#> f(torch.arange(3))

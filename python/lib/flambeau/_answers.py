@@ -229,6 +229,9 @@ class Answers:
         text = None if _is_scriptable(cls) or _is_plain_class(cls) else type_text(cls)
         if _is_torch(cls, "device"):
             return ("path", "torch.device")
+        legacy = cls.__module__ == "torch" and type(cls).__name__ == "tensortype"
+        if legacy or _is_torch(cls, "Size") or _is_torch(cls, "Generator"):
+            return ("path", f"torch.{cls.__name__}")
         if text is not None:
             return ("path", "torch.Tensor") if text == "Tensor" else ("type", text)
         module = cls.__module__ or ""

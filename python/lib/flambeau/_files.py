@@ -66,8 +66,10 @@ def _load(f: Any, map_location: Any, _extra_files: dict[str, Any] | None, entry:
             return {name: _load(io.BytesIO(data), None, None, name, False, limits) for name in several}
         core = _flambeau.load_bytes(data, title, entry) if programs and entry else _flambeau.load_bytes(data, title)
     if _extra_files:
-        for name, content in _flambeau.extra_files(data, list(_extra_files)).items():
-            _extra_files[name] = content
+        found = _flambeau.extra_files(data, list(_extra_files))
+        for name, content in list(_extra_files.items()):
+            # What the archive lacks is bytes, too, as in PyTorch.
+            _extra_files[name] = found.get(name, content.encode() if isinstance(content, str) else content)
     if limits is not None:
         core = core.limited(limits)
     root = core.root()

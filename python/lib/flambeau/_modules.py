@@ -701,13 +701,23 @@ class ScriptModule(metaclass=ScriptMeta):
 
     # --- files ---
 
+    def _follow(self) -> None:
+        """Takes over which of PyTorch's parameters require gradients: they share memory, and nothing else."""
+        for module in self.modules() if self._kind == "torch" else ():
+            for name, _, is_parameter, _, _ in module._c.attributes():
+                value = module._c.get(name, None) if is_parameter else None
+                if value is not None and value.requires_grad != module._tensor(name, value).requires_grad:
+                    value.requires_grad_(not value.requires_grad)
+
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
         """Writes an archive that `flambeau.load` and `torch.jit.load` read."""
+        self._follow()
         stem = pathlib.Path(f).stem if isinstance(f, (str, os.PathLike)) else "archive"
         _write(f, _archive(self._c, _extra_files, stem))
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
         """The archive as bytes."""
+        self._follow()
         return _archive(self._c, _extra_files, "archive")
 
     def _save_for_lite_interpreter(self, *args: Any, **kwargs: Any) -> None:

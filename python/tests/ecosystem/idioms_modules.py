@@ -1258,5 +1258,28 @@ def autocast_around_a_call():
     same(s(x34), module(x34))
 
 
+@idiom
+def parameters_frozen_after_scripting_are_saved_so():
+    s = J.script(nn.Linear(2, 2))
+    for parameter in s.parameters():
+        parameter.requires_grad_(False)
+    file = io.BytesIO()
+    J.save(s, file)
+    file.seek(0)
+    extra = {"none": ""}
+    same([p.requires_grad for p in J.load(file, _extra_files=extra).parameters()], [False, False])
+    same(extra, {"none": b""})
+
+
+@idiom
+def types_of_tensors_and_generators():
+    def f(x: torch.LongTensor, y: torch.nn.Parameter, g: Optional[torch.Generator] = None):
+        torch._assert(x.sum() > 0, "no")
+        torch._assert(x.dim() == 1, "no")
+        return x + y.new_zeros(torch.Size([2])) + torch.rand(2, generator=g) if g is not None else x + y
+
+    same(J.script(f)(torch.tensor([1, 2]), torch.ones(2)), torch.tensor([2.0, 3.0]))
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))

@@ -358,6 +358,14 @@ impl Emitter<'_> {
         }
     }
 
+    /// The functions of PyTorch's library that a name stands for, where it is more than one.
+    fn library_overloads(&mut self, module: &str, name: &str) -> Result<Option<Sugared>> {
+        let names = library::overloads(module, name);
+        let found = names.iter().map(|n| self.unit.python_function(module, n)).filter_map(Result::transpose);
+        let found = found.collect::<Result<Vec<_>>>()?;
+        Ok((!found.is_empty()).then_some(Sugared::Overloaded(found)))
+    }
+
     fn module_attribute(&mut self, module: &str, name: &str, span: &Span) -> Result<Sugared> {
         let missing = || error(span, format!("object has no attribute {name}"));
         let path = format!("{module}.{name}");
@@ -394,6 +402,9 @@ impl Emitter<'_> {
                     if let Some(dispatch) = library::dispatch(module, name) {
                         return Ok(Sugared::Dispatch("torch", dispatch));
                     }
+                    if let Some(overloaded) = self.library_overloads(module, name)? {
+                        return Ok(overloaded);
+                    }
                     if let Some(function) = self.unit.python_function(module, name)? {
                         return Ok(Sugared::Function(function));
                     }
@@ -423,12 +434,8 @@ impl Emitter<'_> {
                 if let Some(dispatch) = library::dispatch(module, name) {
                     return Ok(Sugared::Dispatch("torch.nn.functional", dispatch));
                 }
-                let overloads = library::overloads(module, name);
-                if !overloads.is_empty() {
-                    let found = overloads.iter().map(|n| self.unit.python_function(module, n));
-                    return Ok(Sugared::Overloaded(
-                        found.filter_map(Result::transpose).collect::<Result<_>>()?,
-                    ));
+                if let Some(overloaded) = self.library_overloads(module, name)? {
+                    return Ok(overloaded);
                 }
                 match self.unit.python_function(module, library::python_name(name))? {
                     Some(function) => Ok(Sugared::Function(function)),
@@ -436,6 +443,7 @@ impl Emitter<'_> {
                 }
             }
             "torch._C._nn" => self.op_or("aten", name, missing),
+            "torch.nn" if name == "Parameter" => Ok(Sugared::Type(Type::tensor())),
             "torch.nn"
             | "torch.autograd"
             | "torch.autograd.profiler"

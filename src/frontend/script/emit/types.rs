@@ -1,5 +1,6 @@
 //! Type expressions, and questions about types.
 
+use super::sugared::Special;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind};
@@ -93,7 +94,12 @@ impl Emitter<'_> {
             Sugared::Class(class) => Ok(Type::class(class)),
             Sugared::NamedTuple(ty) | Sugared::Type(ty) => Ok(ty),
             Sugared::EnumClass(class) => Ok(self.unit.enum_type(class)),
-            _ => error(&expr.span, format!("Unknown type name '{name}'")),
+            // `torch.LongTensor` makes tensors, too, and `torch.Generator` generators.
+            Sugared::Special(Special::LegacyTensor(_)) => Ok(Type::tensor()),
+            _ => match known_type(name) {
+                Some(ty) => Ok(ty),
+                None => error(&expr.span, format!("Unknown type name '{name}'")),
+            },
         }
     }
 
@@ -272,6 +278,8 @@ fn simple_type(name: &str) -> Option<Type> {
         "PyObject" => Type::py_object(),
         "Layout" | "MemoryFormat" | "ScalarType" | "QScheme" => Type::int(),
         "Storage" => Type::storage(),
+        "ByteTensor" | "CharTensor" | "ShortTensor" | "IntTensor" | "LongTensor" | "HalfTensor"
+        | "FloatTensor" | "DoubleTensor" | "BoolTensor" => Type::tensor(),
         _ => return None,
     })
 }

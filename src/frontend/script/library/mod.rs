@@ -32,6 +32,7 @@ pub(super) fn source(module: &str, name: &str) -> Option<String> {
 pub(super) fn overloads(module: &str, name: &str) -> Vec<String> {
     match module {
         "torch.nn.functional" => resampling::overloads(name),
+        "torch" if name == "_assert" => vec!["_assert__0".into(), "_assert__1".into()],
         _ => Vec::new(),
     }
 }
@@ -304,8 +305,12 @@ const HELPERS: &[(&str, &str)] = &[
 ];
 
 const TORCH: &[(&str, &str)] = &[
-    ("_assert", "def _assert(condition: bool, message: str):
+    // Both stand in one text of PyTorch's, whose lines errors show.
+    ("_assert__0", "\n\n\n\n\n\ndef _assert__0(condition: bool, message: str):
     assert condition, message
+"),
+    ("_assert__1", "\ndef _assert__1(condition: Tensor, message: str):
+    assert bool(condition), message
 "),
     ("_unique", "def _unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
     values, inverse, counts = _distinct(input, sorted, False, False, dim)
