@@ -99,22 +99,33 @@ def unused(fn: Any) -> Any:
 
 
 class _Done:
-    """A result that is there already."""
+    """What `fork` gives in Python, as `torch.Future`: a result, or an error, that is there already."""
 
-    def __init__(self, value: Any) -> None:
-        self._value = value
+    def __init__(self, value: Any = None, error: str | None = None) -> None:
+        self._value, self._error = value, error
 
     def wait(self) -> Any:
-        """The result."""
+        """The result. Raises the error of a callback that made this future."""
+        if self._error is not None:
+            raise RuntimeError(self._error)
         return self._value
 
-    def value(self) -> Any:
-        """The result."""
-        return self._value
+    value = wait
 
     def done(self) -> bool:
         """True."""
         return True
+
+    def then(self, callback: Callable[[_Done], Any]) -> _Done:
+        """A future of what the callback gives for this one."""
+        try:
+            return _Done(callback(self))
+        except Exception as error:
+            return _Done(error=f"Got the following error when running the callback: {type(error).__name__}: {error}")
+
+    def add_done_callback(self, callback: Callable[[_Done], Any]) -> None:
+        """Calls the callback with this future."""
+        callback(self)
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

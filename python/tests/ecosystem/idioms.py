@@ -1743,5 +1743,14 @@ def trace_dict_input():
     same(t({"a": torch.zeros(1), "b": torch.ones(1)}), torch.ones(1))
 
 
+@idiom
+def futures_of_forks_go_on():
+    future = J.fork(torch.neg, torch.ones(1))
+    same(future.then(lambda f: f.wait() + 1).wait(), torch.zeros(1))
+    seen = []
+    future.add_done_callback(lambda f: seen.append(f.value()))
+    same(seen, [-torch.ones(1)])
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))
