@@ -33,6 +33,24 @@ macro_rules! pair_out {
     };
 }
 
+macro_rules! product {
+    ($name:literal, $epilogue:expr) => {
+        own(concat!($name, "(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc"), |a| {
+            let out = Params { scale: a.float(2)?, zero_point: a.int(3)? };
+            one(product(a.tensor(0)?, a.tensor(1)?, out, $epilogue)?)
+        })
+    };
+}
+
+macro_rules! product_out {
+    ($name:literal, $returns:literal, $epilogue:expr) => {
+        own(concat!($name, "(Tensor qa, Tensor qb, Tensor(a!) out) -> ", $returns), |a| {
+            let target = a.tensor(2)?;
+            write(target, &product(a.tensor(0)?, a.tensor(1)?, Params::of(target)?, $epilogue)?)
+        })
+    };
+}
+
 macro_rules! number {
     ($name:literal, $rule:expr, $epilogue:expr) => {
         own(concat!($name, "(Tensor qa, Scalar b) -> Tensor qc"), |a| {
@@ -81,26 +99,22 @@ fn sum(a: f32, b: f32) -> f32 {
     a + b
 }
 
-fn product(a: f32, b: f32) -> f32 {
-    a * b
-}
-
 /// The rows.
 #[rustfmt::skip] // one line an op
 pub static OPS: &[OpDef] = &[
     pair!("quantized::add", sum, Plain).doc("sum of two quantized tensors, rounded to the output's scale"),
     pair!("quantized::add_relu", sum, Relu),
-    pair!("quantized::mul", product, Plain),
-    pair!("quantized::mul_relu", product, Relu),
+    product!("quantized::mul", Plain),
+    product!("quantized::mul_relu", Relu),
     pair!("_quantized::add", sum, Plain),
     pair_out!("quantized::add.out", "Tensor(a!) out", sum, Plain),
     pair_out!("quantized::add_relu.out", "Tensor(a!) out", sum, Relu),
-    pair_out!("quantized::mul.out", "Tensor(a!) out", product, Plain),
-    pair_out!("quantized::mul_relu.out", "Tensor(a!) out", product, Relu),
+    product_out!("quantized::mul.out", "Tensor(a!) out", Plain),
+    product_out!("quantized::mul_relu.out", "Tensor(a!) out", Relu),
     pair_out!("quantized::add_out", "Tensor(a!) out", sum, Plain),
     pair_out!("quantized::add_relu_out", "Tensor(a!) out", sum, Relu),
-    pair_out!("quantized::mul_out", "Tensor(a!) out", product, Plain),
-    pair_out!("quantized::mul_relu_out", "Tensor(a!) out", product, Relu),
+    product_out!("quantized::mul_out", "Tensor(a!) out", Plain),
+    product_out!("quantized::mul_relu_out", "Tensor(a!) out", Relu),
     number!("quantized::add.Scalar", add_number, Plain),
     number!("quantized::add_relu.Scalar", add_number, Relu),
     number!("quantized::mul.Scalar", mul_number, Plain),
@@ -176,6 +190,31 @@ pub fn pair(
                 let each = xs.iter().zip(ys);
                 each.map(|(x, y)| finish(rule(pa.real(x.wide()), pb.real(y.wide())), rounder, epilogue)).scratch()
             }
+        }))???;
+        from_memory(&a, &results, dtype, out.quantizer())
+    })
+}
+
+/// The product of two quantized tensors: that of the integers, exactly, times one float of all three scales, as PyTorch has it.
+fn product(a: &Tensor, b: &Tensor, out: Params, epilogue: Epilogue) -> Result<Tensor> {
+    if a.dtype() != b.dtype() {
+        return Err(Diagnostic::runtime("Mul operands should have same data type."));
+    }
+    let (pa, pb) = (Params::of(a)?, Params::of(b)?);
+    let sizes = broadcast_sizes(&a.sizes(), &b.sizes())?;
+    let (a, b) = lying_alike(a, b, &sizes)?;
+    let factor = pa.scale as f32 * pb.scale as f32 * (1.0 / out.scale as f32);
+    let dtype = a.dtype();
+    let (low, high) = dtype.quantized_range().unwrap_or((0, 0));
+    let low = if epilogue == Epilogue::Relu { low.max(out.zero_point) } else { low };
+    dispatch_quant!(dtype, T => {
+        let results = in_memory::<T, _>(&a, |xs| in_memory::<T, _>(&b, |ys| {
+            let each = xs.iter().zip(ys).map(|(x, y)| {
+                let both = (i64::from(x.wide()) - pa.zero_point).wrapping_mul(i64::from(y.wide()) - pb.zero_point);
+                let rounded = (both as f32 * factor).round_ties_even() as i64;
+                T::narrow(rounded.saturating_add(out.zero_point).min(high).max(low))
+            });
+            each.scratch()
         }))???;
         from_memory(&a, &results, dtype, out.quantizer())
     })
