@@ -98,20 +98,16 @@ struct Links {
 
 impl Core {
     pub(crate) fn new(plain: Program) -> Arc<Core> {
-        let links = Arc::new(Links { kept: PyOnceLock::new() });
-        Arc::new(Core { plain, fast: Once::default(), cast: Default::default(), links, bounds: None })
+        Arc::new(Core::of(plain, Arc::new(Links { kept: PyOnceLock::new() }), None))
     }
 
     /// Another program made from this one, with its limits.
     pub(crate) fn like(&self, plain: Program) -> Arc<Core> {
-        let links = Arc::new(Links { kept: PyOnceLock::new() });
-        Arc::new(Core {
-            plain,
-            fast: Once::default(),
-            cast: Default::default(),
-            links,
-            bounds: self.bounds.clone(),
-        })
+        Arc::new(Core::of(plain, Arc::new(Links { kept: PyOnceLock::new() }), self.bounds.clone()))
+    }
+
+    fn of(plain: Program, links: Arc<Links>, bounds: Option<Arc<Bounds>>) -> Core {
+        Core { plain, fast: Once::default(), cast: Default::default(), links, bounds }
     }
 
     /// Holds the program's own limits for one call, as long as the result lives.
@@ -204,8 +200,7 @@ impl PyProgram {
         let plain = &self.core.plain;
         let program = Program::with(module, plain.instance().cloned(), Arc::clone(plain.registry()));
         let (links, bounds) = (Arc::clone(&self.core.links), self.core.bounds.clone());
-        let core = Core { plain: program, fast: Once::default(), cast: Default::default(), links, bounds };
-        PyProgram::new(Arc::new(core), self.object.clone())
+        PyProgram::new(Arc::new(Core::of(program, links, bounds)), self.object.clone())
     }
 
     /// The parameters that require gradients, each once.
@@ -438,13 +433,7 @@ impl PyProgram {
     fn limited(&self, limits: &Bound<'_, PyLimits>) -> PyProgram {
         let core = &self.core;
         let (links, bounds) = (Arc::clone(&core.links), Some(Arc::clone(&limits.get().bounds)));
-        let limited = Core {
-            plain: core.plain.clone(),
-            fast: Once::default(),
-            cast: Default::default(),
-            links,
-            bounds,
-        };
+        let limited = Core::of(core.plain.clone(), links, bounds);
         PyProgram::new(Arc::new(limited), self.object.clone())
     }
 

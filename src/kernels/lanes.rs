@@ -1,6 +1,6 @@
 //! Products of unsigned and signed bytes, summed in 32 bits, with the machine's vector instructions: the inner loops below
 //! `qgemm` and `qconv`, and a plain loop where the machine has none of these. Every sum is exact modulo 2^32, whatever the
-//! instructions: none that saturates 16-bit sums is used. Knows pointers into checked slices, no sizes of tensors.
+//! instructions: the one that saturates 16-bit sums is used only where they fit ([`pair_limit`]). Knows pointers into checked slices, no sizes of tensors.
 #![allow(unsafe_code, reason = "vector loads and stores; `Job::check` proves them inside their slices")]
 
 #[cfg(target_arch = "x86_64")]
@@ -328,18 +328,14 @@ pub(super) mod wide {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
         #[inline]
         pub fn of(stage: &Stage) -> Shared {
-            let (one_dnn, input, inverse) = match stage.finish {
-                Finish::OneDnn { input, inverse } => (true, input, inverse),
-                Finish::Fbgemm | Finish::Float => (false, 0.0, 0.0),
-            };
-            let low = if one_dnn { 0.0 } else { stage.bounds.0 };
+            let (one_dnn, [input, inverse], floor) = stage.shared();
             Shared {
                 one_dnn,
                 input: _mm512_set1_ps(input),
                 inverse: _mm512_set1_ps(inverse),
                 zero: _mm512_set1_ps(stage.zero_point as f32),
                 zero_after: _mm512_set1_epi32(stage.zero_point),
-                floor: _mm512_set1_ps(if stage.relu { low } else { f32::NEG_INFINITY }),
+                floor: _mm512_set1_ps(floor),
                 high: _mm512_set1_ps(stage.bounds.1),
             }
         }

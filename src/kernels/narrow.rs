@@ -1,12 +1,12 @@
 //! Products of bytes with 256-bit vectors: a panel is two registers. A machine that adds up quads of byte products does so. On
-//! others there is an instruction that adds up pairs of them in 16 bits, which saturates: it is taken where a tile's inputs are
-//! small enough for the weights, as those of 7 bits always are. Elsewhere inputs and weights are widened to 16 bits, of which
+//! others there is an instruction that adds up pairs of them in 16 bits, which saturates: it is taken where all inputs of a job
+//! are small enough for the weights, as those of 7 bits always are. Elsewhere inputs and weights are widened to 16 bits, of which
 //! pairs are added up exactly: inputs once for many panels, weights for all rows of a tile. The even bytes of quads make pairs
 //! with each other, and the odd ones.
 #![allow(unsafe_code, reason = "vector loads and stores; `Job::check` proves them inside their slices")]
 
 use super::lanes::{Job, Out, PANEL, QUAD};
-use super::stage::{Finish, Stage};
+use super::stage::Stage;
 use crate::diag::Result;
 use crate::resources::{Scratch, memory};
 use std::arch::x86_64::*;
@@ -50,12 +50,10 @@ fn runs(offsets: &[usize]) -> Result<Scratch<Run>> {
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn product_avx2(job: &Job<'_>, out: &mut Out<'_>) -> Result<()> {
     let (runs, panels) = (runs(job.offsets)?, job.columns.div_ceil(PANEL));
-    // SAFETY: the caller's promise.
-    unsafe {
-        if job.limit == u8::MAX || highest(job, &runs) <= job.limit {
-            product_pairs(job, out);
-            return Ok(());
-        }
+    if job.limit == u8::MAX || highest(job, &runs) <= job.limit {
+        // SAFETY: the caller's promise, and inputs are within the limit.
+        unsafe { product_pairs(job, out) };
+        return Ok(());
     }
     let together = (WEIGHTS / (PANEL * QUAD * job.quads).max(1)).clamp(1, panels);
     let mut widened = memory::filled(ROWS * 2 * QUADS, 0i32)?;
@@ -126,7 +124,7 @@ unsafe fn some_rows(
 /// Widens the quads of a row from number `from` on: pairs of even bytes, `QUADS` places on those of odd ones.
 ///
 /// # Safety
-/// Runs must be readable from `inputs` on, with fewer than `QUADS` quads from `from` on; `to` must have room for twice `QUADS`.
+/// Runs must be readable from `inputs` on, with at most `QUADS` quads from `from` on; `to` must have room for twice `QUADS`.
 #[target_feature(enable = "avx2,fma")]
 unsafe fn widen(inputs: *const u8, runs: &[Run], from: usize, to: *mut i32) {
     for run in runs {
@@ -195,11 +193,8 @@ unsafe fn tile<const R: usize>(widened: &[i32], weights: *const i8, quads: usize
 
 /// A byte that none of a job's inputs exceeds: the highest of all rows, or of what lies between the first and the last of them
 /// where that is less.
-///
-/// # Safety
-/// The machine must have AVX2 and FMA, and `Job::check` have passed.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn highest(job: &Job<'_>, runs: &[Run]) -> u8 {
+fn highest(job: &Job<'_>, runs: &[Run]) -> u8 {
     let lines = &job.lines;
     let (Some(last), Some(reach)) = (lines.last(), job.offsets.iter().max()) else { return u8::MAX };
     let between = &job.inputs[lines.start..last + reach + QUAD];
@@ -404,18 +399,14 @@ impl Shared {
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     pub fn of(stage: &Stage) -> Shared {
-        let (one_dnn, input, inverse) = match stage.finish {
-            Finish::OneDnn { input, inverse } => (true, input, inverse),
-            Finish::Fbgemm | Finish::Float => (false, 0.0, 0.0),
-        };
-        let low = if one_dnn { 0.0 } else { stage.bounds.0 };
+        let (one_dnn, [input, inverse], floor) = stage.shared();
         Shared {
             one_dnn,
             input: _mm256_set1_ps(input),
             inverse: _mm256_set1_ps(inverse),
             zero: _mm256_set1_ps(stage.zero_point as f32),
             zero_after: _mm256_set1_epi32(stage.zero_point),
-            floor: _mm256_set1_ps(if stage.relu { low } else { f32::NEG_INFINITY }),
+            floor: _mm256_set1_ps(floor),
             high: _mm256_set1_ps(stage.bounds.1),
         }
     }

@@ -185,6 +185,18 @@ impl Stage {
         f32::from_bits(bits.fold(0, u32::max))
     }
 
+    /// Numbers that all columns share: whether they follow OneDnn, its factors, and what is the lowest number (OneDnn: before it
+    /// is scaled). Without a bound of its own that is the lowest float: what is below 0 becomes 0 when it is packed to bytes.
+    #[cfg(target_arch = "x86_64")]
+    pub fn shared(&self) -> (bool, [f32; 2], f32) {
+        let (one_dnn, factors) = match self.finish {
+            Finish::OneDnn { input, inverse } => (true, [input, inverse]),
+            Finish::Fbgemm | Finish::Float => (false, [0.0, 0.0]),
+        };
+        let low = if one_dnn { 0.0 } else { self.bounds.0 };
+        (one_dnn, factors, if self.relu { low } else { f32::NEG_INFINITY })
+    }
+
     /// Whether the sums of rows are needed.
     pub fn needs_row_sums(&self) -> bool {
         !self.weight_zeros.is_empty()

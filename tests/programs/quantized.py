@@ -45,3 +45,16 @@ def f(x):
     a = torch.nn.functional.adaptive_avg_pool3d(q, [2, 1, 2]).int_repr(), torch.nn.functional.adaptive_avg_pool3d(last, [2, 1, 2]).int_repr()
     return a, torch.nn.functional.adaptive_avg_pool2d(q[0], [1, 2]).int_repr()
 #> f((torch.arange(96.).reshape(1, 4, 2, 3, 4) * 37 % 101 - 50) / 17)
+#--- products_are_of_integers
+def f(n: int):
+    x = (torch.arange(n) * 397 % 1009 - 500) / 80.0
+    q = torch.quantize_per_tensor(x, 0.05, 128, torch.quint8)
+    r = torch.quantize_per_tensor(x.flip(0), 0.05, 128, torch.quint8)
+    return torch.ops.quantized.mul(q, r, 0.07, 90).int_repr(), torch.ops.quantized.mul_relu(q, r, 0.07, 90).int_repr()
+#> f(1000)
+#--- means_at_halves
+def f(n: int):
+    x = (torch.arange(n) * 2).reshape([n, 1, 1]) + torch.tensor([0.0, 1.0]).repeat([1, 5, 3])
+    q = torch.quantize_per_tensor(torch.cat([x, x], 2), 1.0, 0, torch.quint8)
+    return torch.nn.functional.adaptive_avg_pool2d(q, [1, 2]).int_repr()
+#> f(40)
