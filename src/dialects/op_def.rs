@@ -91,6 +91,9 @@ pub enum Quantized {
     /// The row's own kernel runs on the integers, which it moves or compares but does not compute with; results of
     /// their type get the first operand's scale and zero point. All quantized operands must have the same.
     Integers,
+    /// The same where an argument, a number or a tensor of real numbers, is written among the integers: it is rounded
+    /// to the first operand's scale, of which there must be one for the whole tensor.
+    IntegersAndNumber(usize),
     /// The op runs on the real numbers; its answer stands (comparisons, `item`).
     Reals,
     /// The op runs on the real numbers; float32 results are rounded to the first operand's scale.

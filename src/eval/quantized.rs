@@ -28,6 +28,9 @@ pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Resu
     match def.quantized {
         Quantized::Own => Ok(None),
         Quantized::Integers => on_integers(op, values, node, run).map(Some),
+        Quantized::IntegersAndNumber(at) => {
+            on_integers(op, &with_integer(op, values, at)?, node, run).map(Some)
+        }
         Quantized::Reals => super::call::dense(op, &reals(values)?, node, run).map(Some),
         Quantized::RealsBack => rounded_back(op, values, node, run).map(Some),
         Quantized::Kernel(kernel) => with_kernel(op, kernel, values, node, run).map(Some),
@@ -49,7 +52,11 @@ fn takes_any(op: &Op) -> bool {
     match def.quantized {
         Quantized::Own => true,
         Quantized::ByFamily => by_family(),
-        Quantized::Integers | Quantized::Reals | Quantized::RealsBack | Quantized::Kernel(_) => false,
+        Quantized::Integers
+        | Quantized::IntegersAndNumber(_)
+        | Quantized::Reals
+        | Quantized::RealsBack
+        | Quantized::Kernel(_) => false,
     }
 }
 
@@ -168,6 +175,30 @@ fn on_integers(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<O
     let Some(common) = common else { return Err(refusal(op, QUANTIZED)) };
     let results = super::call::dense(op, &replaced, node, run)?;
     results.into_iter().map(|result| common.wrap(result)).collect()
+}
+
+/// The arguments with an integer of the first operand's scale in place of the number, or the real numbers, at one.
+fn with_integer(op: &Op, values: &[Value], at: usize) -> Result<Vec<Value>> {
+    let (Some(Value::Tensor(first)), Some(number)) = (values.first(), values.get(at)) else {
+        return Err(refusal(op, QUANTIZED));
+    };
+    if !first.is_quantized() {
+        return Err(refusal(op, QUANTIZED));
+    }
+    let params = Params::of(first)?;
+    let integer = match number {
+        Value::Tensor(t) => {
+            let reals = if t.is_quantized() { convert::dequantize(t)? } else { t.to_dtype(DType::F32)? };
+            convert::quantize(&reals, params, first.dtype())?.integers().into()
+        }
+        other => {
+            let number = other.to_scalar()?.to_f64() as f32;
+            Value::Int(params.rounder(first.dtype()).integer(number))
+        }
+    };
+    let mut values = values.to_vec();
+    values[at] = integer;
+    Ok(values)
 }
 
 /// The value with integers in place of quantized tensors.

@@ -58,3 +58,53 @@ def f(n: int):
     q = torch.quantize_per_tensor(torch.cat([x, x], 2), 1.0, 0, torch.quint8)
     return torch.nn.functional.adaptive_avg_pool2d(q, [1, 2]).int_repr()
 #> f(40)
+#--- written_among
+def f(x, m, at):
+    q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+    r = torch.quantize_per_tensor(x, 0.1, -3, torch.qint8)
+    a = q.masked_fill(m, 1.23)
+    b = r.masked_fill(m, torch.tensor(0.55))
+    q.masked_fill_(m, 100.0)
+    c = r.index_put([at], torch.tensor([0.47, 0.9]))
+    r.fill_(torch.tensor(0.72))
+    return a.int_repr(), a.q_scale(), b.int_repr(), q.int_repr(), c.int_repr(), r.int_repr()
+#> f((torch.arange(8.).reshape(4, 2) * 7 % 11 - 5) / 3, torch.tensor([[True, False]]), torch.tensor([2, 0]))
+#--- added_to_where_indexed
+def f(x, at):
+    q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+    return q.index_put([at], torch.tensor(0.5), accumulate=True)
+#> f(torch.arange(4.), torch.tensor([1]))
+#--- gelu
+def f(x):
+    q = torch.quantize_per_tensor(x, 0.02, 100, torch.quint8)
+    r = torch.quantize_per_tensor(x, 0.03, 4, torch.qint8)
+    return torch.nn.functional.gelu(q).int_repr(), torch.nn.functional.gelu(r, approximate="tanh").int_repr()
+#> f((torch.arange(96.) * 37 % 101 - 50) / 17)
+#--- rows_of_embeddings
+def f(w, at, offsets, weights):
+    b = torch.ops.quantized.embedding_bag_byte_prepack(w)
+    q = torch.ops.quantized.embedding_bag_4bit_prepack(w, False, 200, 0.16)
+    d = torch.ops.quantized.embedding_bag_2bit_prepack(w, False, 200, 0.16)
+    e = torch.ops.quantized.embedding_bag_4bit_prepack(w, True, 200, 0.16)
+    r = [torch.ops.quantized.embedding_bag_byte_unpack(b), torch.ops.quantized.embedding_bag_4bit_unpack(q), torch.ops.quantized.embedding_bag_2bit_unpack(d)]
+    r.append(torch.ops.quantized.embedding_bag_byte_rowwise_offsets(b, at, offsets, False, 0, False, weights, None, False))
+    r.append(torch.ops.quantized.embedding_bag_4bit_rowwise_offsets(q, at, offsets, False, 0, False, weights, None, False))
+    r.append(torch.ops.quantized.embedding_bag_2bit_rowwise_offsets(d, at, offsets, False, 0, False, None, None, False))
+    r.append(torch.ops.quantized.embedding_bag_4bit_rowwise_offsets(q, at.view(2, 3), None, False, 0, False, None, None, False))
+    return b, q, d, e, r
+#> f((torch.arange(60.).reshape(5, 12) * 37 % 101 - 50) / 17, torch.tensor([0, 1, 2, 4, 3, 1]), torch.tensor([0, 2, 5]), torch.tensor([0.5, 0.25, 1.0, 2.0, 0.1, 3.0]))
+#--- rows_left_out
+def f(w, at, offsets, left):
+    b = torch.ops.quantized.embedding_bag_byte_prepack(w)
+    q = torch.ops.quantized.embedding_bag_4bit_prepack(w, False, 200, 0.16)
+    s = torch.ops.quantized.embedding_bag_byte_rowwise_offsets(b, at, offsets, False, 0, True, None, left, False)
+    t = torch.ops.quantized.embedding_bag_4bit_rowwise_offsets(q, at, offsets, False, 0, True, None, left, False)
+    u = torch.ops.quantized.embedding_bag_4bit_rowwise_offsets(q, at.remainder(4).int(), offsets.int(), False, 0, True, None, torch.tensor([0], dtype=torch.int32), False)
+    return s, t, u
+#> f((torch.arange(48.).reshape(4, 12) * 37 % 101 - 50) / 17, torch.tensor([0, 1, 2, 5, 3, 1]), torch.tensor([0, 2, 5]), torch.tensor([0, -1, 1, -1, 2, 3], dtype=torch.int32))
+#--- bounds_of_rows_given
+def f(w, bounds):
+    a = torch.ops.quantized.embedding_bag_byte_prepack_with_rowwise_min_max(w, bounds)
+    b = torch.ops.quantized.embedding_bag_4bit_prepack_with_rowwise_min_max(w, bounds, False, 200, 0.16)
+    return a, b
+#> f((torch.arange(24.).reshape(2, 12) * 37 % 101 - 50) / 17, torch.tensor([[-3.0, 3.5], [-2.0, 2.25]]))

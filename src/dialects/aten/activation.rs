@@ -60,6 +60,7 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out_exact("out"),
     elementwise("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", Promote::First).part(LayerPart::Activation(gelu_kind))
+        .quantized(crate::dialects::Quantized::RealsBack)
         .scalar(gelu)
         .accepts("f", "GeluKernelImpl")
         .check(check_gelu)

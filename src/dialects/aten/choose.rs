@@ -34,7 +34,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition),
     elementwise("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", Promote::First)
-        .quantized_kernel(crate::dialects::quantized::moves::third)
+        .quantized(crate::dialects::Quantized::IntegersAndNumber(2))
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
         .check(check_mask)
         .ordered(Order::RowMajor)
@@ -42,6 +42,7 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", Promote::First)
+        .quantized(crate::dialects::Quantized::IntegersAndNumber(2))
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
         .check(check_mask)
         .ordered(Order::RowMajor)

@@ -80,15 +80,15 @@ pub static OPS: &[OpDef] = &[
     })
     .quantized_kernel(crate::dialects::quantized::moves::copied)
     .out_exact("out"),
-    opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number).rare("u8").quantized_kernel(crate::dialects::quantized::moves::fill),
+    opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(1)),
     opaque("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", |a| {
         let value = fill_value(a)?;
         a.tensor(0)?.fill(value)?;
         one(a.tensor(0)?.clone())
-    }).rare("u8"),
-    opaque("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", |a| filled(a, a.scalar(1)?)).rare("u8").infer(joins::same_sizes)
+    }).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(1)),
+    opaque("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", |a| filled(a, a.scalar(1)?)).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(1)).infer(joins::same_sizes)
         .out_exact("Scalar_out"),
-    opaque("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", |a| filled(a, fill_value(a)?)).rare("u8").infer(joins::same_sizes)
+    opaque("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", |a| filled(a, fill_value(a)?)).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(1)).infer(joins::same_sizes)
         .out_exact("Tensor_out"),
     opaque("aten::zero_(Tensor(a!) self) -> Tensor(a!)", |a| {
         a.tensor(0)?.fill(Scalar::Int(0))?;

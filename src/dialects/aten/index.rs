@@ -26,12 +26,14 @@ pub static OPS: &[OpDef] = &[
         "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
     ).infer(joins::same_sizes)
+    .quantized_kernel(crate::dialects::quantized::moves::put)
     .inplace()
     .out_exact("out"),
     gather(
         "aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
     ).infer(joins::same_sizes)
+    .quantized_kernel(crate::dialects::quantized::moves::put)
     .inplace(),
     opaque(
         "aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",

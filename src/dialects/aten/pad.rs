@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
     }),
     gather("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", |a| {
         one(in_format_of(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?, &[a.tensor(0)?])?)
-    }).rare("u8").quantized_kernel(crate::dialects::quantized::moves::third).infer(trial::kernel)
+    }).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(2)).infer(trial::kernel)
     .out_exact("out"),
     gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out_exact("out"),
     gather("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out("out"),

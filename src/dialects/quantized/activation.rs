@@ -3,6 +3,7 @@
 use super::ints::{Params, map, not_supported};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
+use crate::resources::Collect;
 use crate::tensor::{DType, Tensor};
 
 const fn own(schema: &'static str, eval: Kernel) -> OpDef {
@@ -153,32 +154,31 @@ fn prelu(a: &Args<'_>) -> Result<Outputs> {
         let message = "Could not run 'aten::q_zero_point' with arguments from the 'CPU' backend.";
         return Err(Diagnostic::raised("NotImplementedError", message).hint("quantize the slopes"));
     }
-    // PyTorch multiplies what is not negative by 1 in the slopes' quantization, which may not reach so far.
-    let one_of = Tensor::from_vec(&[1.0f32], &[1])?;
-    let unit = super::convert::quantize(&one_of, Params::of(slopes)?, slopes.dtype())?;
-    let unit = super::convert::dequantize(&unit)?.elements_as::<f32>()?.first().copied().unwrap_or(1.0);
-    let slopes = super::convert::dequantize(slopes)?.elements_as::<f32>()?;
-    let reals = super::convert::dequantize(tensor)?.contiguous()?;
+    // PyTorch multiplies integers: what is not negative by 1 in the slopes' quantization, which may not reach so far.
+    let (own, slope) = (Params::of(tensor)?, Params::of(slopes)?);
+    let unit = slope.rounder(slopes.dtype()).integer(1.0) - slope.zero_point;
+    let slopes = slopes.integers().elements_as::<i64>()?;
     let sizes = tensor.sizes();
     let inner: usize = sizes.iter().skip(2).map(|n| *n as usize).product();
     let channels = sizes.get(1).map_or(1, |n| *n as usize);
     if slopes.len() != 1 && slopes.len() != channels {
         return Err(Diagnostic::runtime(format!("{} slopes for {channels} channels", slopes.len())));
     }
-    let items = reals.elements::<f32>()?;
-    let results: Vec<f32> = items
-        .iter()
-        .enumerate()
-        .map(|(at, x)| {
-            let channel = if slopes.len() == 1 { 0 } else { at / inner.max(1) % channels };
-            x * if *x >= 0.0 { unit } else { slopes[channel] }
-        })
-        .collect();
-    let results = Tensor::from_vec(&results, &sizes)?;
+    let multiplier = own.scale as f32 * slope.scale as f32 * (1.0 / out.scale as f32);
+    let product = |(at, x): (usize, &i64)| {
+        let channel = if slopes.len() == 1 { 0 } else { at / inner.max(1) % channels };
+        let x = x.saturating_sub(own.zero_point);
+        let by = if x >= 0 { unit } else { slopes[channel].saturating_sub(slope.zero_point) };
+        x.saturating_mul(by) as f32 * multiplier
+    };
+    let items = tensor.integers().elements_as::<i64>()?;
+    let products = items.iter().enumerate().map(product).scratch()?;
+    let products = Tensor::from_vec(&products, &sizes)?;
     let layout = crate::tensor::view::dense_like(&tensor.layout());
     let shaped = Tensor::zeros(DType::F32, &sizes)?.with_layout(layout)?;
-    shaped.copy_from(&results)?;
-    one(super::convert::quantize(&shaped, out, tensor.dtype())?)
+    shaped.copy_from(&products)?;
+    let steps = super::convert::quantize(&shaped, Params { scale: 1.0, ..out }, tensor.dtype())?;
+    one(Tensor::quantized(&steps.integers(), tensor.dtype(), out.quantizer())?)
 }
 
 /// Through real numbers.

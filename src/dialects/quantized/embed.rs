@@ -84,13 +84,13 @@ pub fn dequantize_packed(tensor: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(&reals, &tensor.sizes())
 }
 
-/// A table as real numbers, made once: each row is `scale * integer + bias`, in float16 where elements are smaller than a
+/// A table whose rows are `scale * integer + bias`; scale and bias have been float16 where elements are smaller than a
 /// byte.
-struct Table {
-    integers: Scratch<u8>,
-    scales: Vec<f32>,
-    biases: Vec<f32>,
-    width: usize,
+pub(super) struct Table {
+    pub integers: Scratch<u8>,
+    pub scales: Vec<f32>,
+    pub biases: Vec<f32>,
+    pub width: usize,
 }
 
 fn table(weights: &EmbeddingWeights) -> Result<Arc<Table>> {
@@ -113,12 +113,8 @@ fn table(weights: &EmbeddingWeights) -> Result<Arc<Table>> {
 impl Table {
     /// Adds a row, times a weight, to sums.
     fn add(&self, row: i64, weight: Option<f32>, sums: &mut [f32]) -> Result<()> {
-        let at = usize::try_from(row).ok().filter(|at| *at < self.scales.len()).ok_or_else(|| {
-            Diagnostic::raised(
-                "IndexError",
-                format!("embedding index {row} is out of range of {} rows", self.scales.len()),
-            )
-        })?;
+        let at = usize::try_from(row).ok().filter(|at| *at < self.scales.len());
+        let at = at.ok_or_else(|| outside(row, self.scales.len()))?;
         let (scale, bias) = (self.scales[at], self.biases[at]);
         let (scale, bias) = weight.map_or((scale, bias), |w| (scale * w, bias * w));
         let integers = &self.integers[at * self.width..(at + 1) * self.width];
@@ -141,11 +137,17 @@ fn rows(a: &Args<'_>) -> Result<Outputs> {
 }
 
 fn bags(a: &Args<'_>) -> Result<Outputs> {
-    let table = table(payload(a.value(0)?)?)?;
+    sum_bags(a, &*table(payload(a.value(0)?)?)?)
+}
+
+/// Sums of a table's rows, bag by bag: arguments as all ops of bags have them, from the indices at 1 on.
+pub(super) fn sum_bags(a: &Args<'_>, table: &Table) -> Result<Outputs> {
     let indices = a.tensor(1)?;
-    if a.opt_tensor(7)?.is_some_and(|t| t.numel() > 0) && a.bool(5)? {
-        return Err(Diagnostic::unsupported("tables of embeddings with rows left out (pruned_weights)"));
-    }
+    // Rows that were left out of a table have -1 here. One element says that none was.
+    let left_out = match a.opt_tensor(7)?.filter(|t| t.numel() > 1) {
+        Some(mapping) if a.bool(5)? => Some(mapping.elements_as::<i64>()?),
+        _ => None,
+    };
     let positions = indices.elements_as::<i64>()?;
     let weights = a.opt_tensor(6)?.map(|t| t.elements_as::<f32>()).transpose()?;
     if weights.as_ref().is_some_and(|w| w.len() != positions.len()) {
@@ -172,8 +174,25 @@ fn bags(a: &Args<'_>) -> Result<Outputs> {
             return Err(Diagnostic::runtime("offsets of bags must not fall nor lie outside of the indices"));
         };
         for at in from..to {
-            table.add(positions[at], weights.as_ref().map(|w| w[at]), sums)?;
+            let row = match &left_out {
+                Some(mapping) => moved_row(mapping, positions[at])?,
+                None => Some(positions[at]),
+            };
+            if let Some(row) = row {
+                table.add(row, weights.as_ref().map(|w| w[at]), sums)?;
+            }
         }
     }
     one(Tensor::from_vec(&out, &[starts.len().saturating_sub(1) as i64, table.width as i64])?)
+}
+
+/// Where a row of the whole table stands in one with rows left out, or that it was left out.
+fn moved_row(mapping: &[i64], row: i64) -> Result<Option<i64>> {
+    let moved = usize::try_from(row).ok().and_then(|row| mapping.get(row).copied());
+    let moved = moved.ok_or_else(|| outside(row, mapping.len()))?;
+    Ok((moved >= 0).then_some(moved))
+}
+
+fn outside(row: i64, rows: usize) -> Diagnostic {
+    Diagnostic::raised("IndexError", format!("embedding index {row} is out of range of {rows} rows"))
 }

@@ -14,6 +14,7 @@ mod norm;
 pub mod packed;
 pub(crate) mod pool;
 mod recurrent;
+mod rowwise;
 mod stage;
 mod unpack;
 
@@ -31,4 +32,5 @@ pub static TABLES: &[&[OpDef]] = &[
     pool::OPS,
     recurrent::OPS,
     embed::OPS,
+    rowwise::OPS,
 ];

@@ -7,28 +7,23 @@ use crate::tensor::{DType, Quantizer, Scalar, Tensor};
 use crate::value::Value;
 use std::sync::Arc;
 
-/// The row's own kernel on the integers, with a number of the arguments as an integer too.
-fn with_number(a: &Args<'_>, at: usize, number: Scalar) -> Result<Outputs> {
+/// The row's own kernel on the integers, after the number at an argument has become an integer of the same scale.
+fn with_number(a: &Args<'_>, at: usize, number: impl FnOnce(i64) -> Value) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
-    let integer = Params::of(tensor)?.rounder(tensor.dtype()).integer(number.to_f64() as f32);
-    let kernel = a.op.def().eval.ok_or_else(|| Diagnostic::internal("a row without a kernel"))?;
     let mut values = a.values.to_vec();
-    let plain = tensor.integers();
-    values[0] = plain.clone().into();
-    if let Some(value) = values.get_mut(at) {
-        *value = Value::Int(integer);
-    }
-    let results = kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })?;
-    match results.first() {
-        Some(Value::Tensor(t)) if t.same(&plain) => one(tensor.clone()),
+    values[0] = tensor.integers().into();
+    let real = a.opt_scalar(at)?.unwrap_or(Scalar::Int(0)).to_f64() as f32;
+    values[at] = number(Params::of(tensor)?.rounder(tensor.dtype()).integer(real));
+    on_integers(&Args { op: a.op, values: &values, node: a.node, run: a.run }, tensor)
+}
+
+/// What the row's kernel makes of integers, with the scale of `tensor`.
+fn on_integers(a: &Args<'_>, tensor: &Tensor) -> Result<Outputs> {
+    let kernel = a.op.def().eval.ok_or_else(|| Diagnostic::internal("a row without a kernel"))?;
+    match kernel(a)?.first() {
         Some(Value::Tensor(t)) => one(Tensor::quantized(t, tensor.dtype(), quantizer(tensor)?)?),
         _ => Err(Diagnostic::internal("a row that gives no tensor")),
     }
-}
-
-/// `aten::fill_.Scalar`
-pub fn fill(a: &Args<'_>) -> Result<Outputs> {
-    with_number(a, 1, a.scalar(1)?)
 }
 
 /// `aten::full_like`: of the same scale.
@@ -38,31 +33,36 @@ pub fn full_like(a: &Args<'_>) -> Result<Outputs> {
     if let Some(dtype) = values.get_mut(2) {
         *dtype = Value::None;
     }
-    with_number(&Args { op: a.op, values: &values, node: a.node, run: a.run }, 1, a.scalar(1)?)
-}
-
-/// `aten::masked_fill.Scalar` and `aten::constant_pad_nd`, whose number is the third argument.
-pub fn third(a: &Args<'_>) -> Result<Outputs> {
-    with_number(a, 2, a.scalar(2)?)
+    with_number(&Args { op: a.op, values: &values, node: a.node, run: a.run }, 1, Value::Int)
 }
 
 /// `aten::pad`: constants become integers, other modes move elements.
 pub fn pad(a: &Args<'_>) -> Result<Outputs> {
-    let number = a.opt_scalar(3)?.unwrap_or(Scalar::Int(0));
-    if a.str(2)? != "constant" {
-        return with_number(a, usize::MAX, number);
+    if a.str(2)? == "constant" {
+        return with_number(a, 3, |integer| Value::Float(integer as f64));
     }
-    let tensor = a.tensor(0)?;
-    let integer = Params::of(tensor)?.rounder(tensor.dtype()).integer(number.to_f64() as f32);
-    let kernel = a.op.def().eval.ok_or_else(|| Diagnostic::internal("a row without a kernel"))?;
+    let mut values = a.values.to_vec();
+    values[0] = a.tensor(0)?.integers().into();
+    on_integers(&Args { op: a.op, values: &values, node: a.node, run: a.run }, a.tensor(0)?)
+}
+
+/// `aten::index_put`: the values are real numbers, rounded to the tensor's scale.
+pub fn put(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, reals) = (a.tensor(0)?, a.tensor(2)?);
+    if a.bool(3)? {
+        let message = "index_put for quantized tensors is currently only supported for accumulate=False";
+        return Err(Diagnostic::runtime(message));
+    }
+    if reals.is_quantized() {
+        let message = "Value argument for quantized input_put should not be quantized";
+        return Err(Diagnostic::runtime(message)
+            .hint("dequantize the values: they are rounded to the tensor's scale"));
+    }
     let mut values = a.values.to_vec();
     values[0] = tensor.integers().into();
-    values[3] = Value::Float(integer as f64);
-    let results = kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })?;
-    match results.first() {
-        Some(Value::Tensor(t)) => one(Tensor::quantized(t, tensor.dtype(), quantizer(tensor)?)?),
-        _ => Err(Diagnostic::internal("a row that gives no tensor")),
-    }
+    let steps = super::convert::quantize(&reals.to_dtype(DType::F32)?, Params::of(tensor)?, tensor.dtype())?;
+    values[2] = steps.integers().into();
+    on_integers(&Args { op: a.op, values: &values, node: a.node, run: a.run }, tensor)
 }
 
 /// `aten::copy`: what `aten::copy_` makes of a copy. PyTorch has none; passes that remove writes make it of `copy_`.

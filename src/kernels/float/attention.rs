@@ -162,6 +162,7 @@ fn product(mut to: Block<'_>, inputs: &[f32], lines: Lines, depth: usize, panels
         base: 0,
         onto: false,
         epilogue: None,
+        next: &[],
     })
 }
 

@@ -538,6 +538,7 @@ impl Job<'_> {
             base,
             onto: first > 0,
             epilogue,
+            next: &[],
         })?;
         Ok(next)
     }

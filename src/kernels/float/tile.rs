@@ -150,6 +150,11 @@ impl Panels {
         self.columns
     }
 
+    /// The weights of the first block.
+    pub fn first_block(&self) -> &[f32] {
+        self.block(0, 0)
+    }
+
     /// Terms of each sum.
     pub fn depth(&self) -> usize {
         self.depth
@@ -187,6 +192,8 @@ pub(super) struct Product<'a> {
     pub onto: bool,
     /// What is applied to sums that are complete.
     pub epilogue: Option<&'a Epilogue<'a>>,
+    /// Weights that are multiplied next, or none: they are fetched meanwhile.
+    pub next: &'a [f32],
 }
 
 /// A part of a result that one piece of work may write: pixels, and columns of them. Blocks of a result do not overlap.
@@ -357,18 +364,30 @@ impl Work for Tiles<'_, '_> {
             let width = p.panels.width_of(column);
             let weights = p.panels.block(column, p.first);
             let columns = width.min(block.columns.end - column);
+            let terms: usize = p.runs.iter().map(|run| run.len).sum();
+            // Weights come from far away, and the first tile of a block would wait for them: they are fetched while the
+            // tiles of the block before are multiplied, a line with each term.
+            let next = column + width;
+            let next = if next < block.columns.end { p.panels.block(next, p.first) } else { p.next };
+            let mut fetched = (0..width / LANES).filter(|_| !next.is_empty()).map(|n| n * terms * LANES);
             for line in 0..p.lines.count {
                 let tiles = p.lines.rows.div_ceil(most);
                 for n in 0..tiles {
                     // Tiles of nearly the same size: a last one of few rows would wait for its sums.
                     let (from, to) = (n * p.lines.rows / tiles, (n + 1) * p.lines.rows / tiles);
                     let pixel = block.pixels.start + p.pixel + line * p.lines.rows + from;
+                    let (ahead, ahead_step) = match fetched.next() {
+                        Some(at) => (next.as_ptr().wrapping_add(at), LANES),
+                        None => (weights.as_ptr(), 0),
+                    };
                     let tile = Tile {
                         inputs: p.inputs[p.lines.at(line, from)..].as_ptr(),
                         step: p.lines.stride,
                         rows: to - from,
                         runs: p.runs,
                         weights: weights.as_ptr(),
+                        ahead,
+                        ahead_step,
                         width,
                         // SAFETY: inside the result, as `Block::fits` has proved.
                         out: unsafe { block.out.add(pixel * block.pitch + p.base + column) },
@@ -395,6 +414,9 @@ pub(super) struct Tile<'a> {
     rows: usize,
     runs: &'a [Run],
     weights: *const f32,
+    /// Weights of the next block, of which a line is fetched with each term, and floats from line to line.
+    ahead: *const f32,
+    ahead_step: usize,
     /// Floats from term to term: 16 or 32.
     width: usize,
     out: *mut f32,
@@ -512,7 +534,7 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>) 
                 }
             }
         }
-        let mut weights = t.weights;
+        let (mut weights, mut ahead) = (t.weights, t.ahead);
         for run in t.runs {
             let mut inputs = t.inputs.add(run.offset);
             for _ in 0..run.len {
@@ -526,6 +548,8 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>) 
                         sums[i][j] = l.fma(x, w[j], sums[i][j]);
                     }
                 }
+                l.prefetch(ahead);
+                ahead = ahead.wrapping_add(t.ahead_step);
                 inputs = inputs.add(1);
                 weights = weights.add(t.width);
             }

@@ -113,6 +113,10 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
         self.mul(x, self.power_of_two(n))
     }
 
+    /// Has the line at an address brought near, if the machine can; nothing is read, so any address will do.
+    #[inline(always)]
+    fn prefetch(self, _at: *const f32) {}
+
     /// The numbers of an array.
     #[inline(always)]
     fn load(self, from: &[f32; LANES]) -> Self::V {
@@ -260,6 +264,10 @@ impl Lanes for Avx512 {
     type V = __m512;
 
     #[inline(always)]
+    fn prefetch(self, at: *const f32) {
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+    }
+    #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
         unsafe { _mm512_set1_ps(x) }
     }
@@ -369,6 +377,10 @@ fn mask(lanes: usize) -> u16 {
 impl Lanes for Avx2 {
     type V = [__m256; 2];
 
+    #[inline(always)]
+    fn prefetch(self, at: *const f32) {
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
         let v = unsafe { _mm256_set1_ps(x) };

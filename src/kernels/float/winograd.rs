@@ -110,8 +110,10 @@ pub(super) fn block(
     let mut sums = Scratch::new(PLANES * count * BLOCK)?;
     let run = [Run { offset: 0, len: packed.channels }];
     for first in (out.columns.start..out.columns.end).step_by(BLOCK) {
-        let panels = &packed.panels[first / BLOCK * PLANES..][..PLANES];
-        for (plane, (panels, sums)) in panels.iter().zip(sums.chunks_exact_mut(count * BLOCK)).enumerate() {
+        let rest = &packed.panels[first / BLOCK * PLANES..];
+        for (plane, (panels, sums)) in
+            rest[..PLANES].iter().zip(sums.chunks_exact_mut(count * BLOCK)).enumerate()
+        {
             Block::of(isa, sums, BLOCK, count, panels.columns()).product(&Product {
                 inputs: &inputs,
                 lines: Lines { start: plane * count * stride, ..Lines::one(count, stride) },
@@ -122,6 +124,7 @@ pub(super) fn block(
                 base: 0,
                 onto: false,
                 epilogue: None,
+                next: rest.get(plane + 1).map_or(&[], Panels::first_block),
             })?;
         }
         let columns = BLOCK.min(packed.outputs - first);
