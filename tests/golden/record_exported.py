@@ -141,6 +141,25 @@ class Numbers(nn.Module):
                 n / 2, torch.clamp(x, min=0), x.to(torch.float64), torch.full((2,), 7), torch.arange(3), n & 3)
 
 
+class Powers(nn.Module):
+    """Powers of sizes, which stay ints."""
+
+    def forward(self, x):
+        side = x.shape[0] // 2
+        return torch.arange(side**2 + 1), x.sum() * (x.shape[0] ** 2)
+
+
+class Chosen(nn.Module):
+    """A layer on rows of which there may be none."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(x[x[:, 0] > 0]).relu()
+
+
 class Layers(nn.Module):
     def __init__(self):
         super().__init__()
@@ -191,6 +210,8 @@ def main():
                        ("range", (torch.randn(12, 3), {"u": torch.randn(12, 1)}))]:
         record(f"guard.{name}", Two(), two, call=call, sizes=sizes, fails=True)
     record("guard.constant", Trees(), (x, *trees, None, True), call=(x, *trees, None, False), fails=True)
+    record("powers", Powers(), (torch.arange(6.0),), call=(torch.arange(8.0),), sizes={"x": {0: BATCH}})
+    record("chosen", Chosen(), (x,), call=(-x.abs(),))
 
 
 main()

@@ -163,3 +163,12 @@ def f(x: Tensor):
     return x.float_power_(2.0)
 #> f(torch.ones(2))
 #> f(torch.ones(2, dtype=torch.float64))
+#--- booleans_as_a_whole
+def f(x):
+    return torch.ops.aten._is_all_true(x > 0), torch.ops.aten._is_any_true(x > 1), torch.ops.aten._is_all_true(x[0:0] > 0)
+#> f(torch.tensor([1.0, 2.0, -1.0]))
+#> f(torch.tensor([1.0, 0.5]))
+#--- bags_without_a_backward
+def f(w, at, offsets):
+    return torch.ops.aten._embedding_bag_forward_only(w, at, offsets, False, 1)[0]
+#> f(torch.arange(12.).reshape(4, 3), torch.tensor([0, 2, 3, 1]), torch.tensor([0, 3]))

@@ -37,6 +37,10 @@ pub static OPS: &[OpDef] = &[
         "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, Some(a.int(8)?).filter(|i| *i >= 0)),
     ).infer(trial::kernel),
+    opaque(
+        "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+        |a| bags(a, Some(a.int(8)?).filter(|i| *i >= 0)),
+    ).infer(trial::kernel),
 ];
 
 fn out_of_range(_: i64) -> Diagnostic {

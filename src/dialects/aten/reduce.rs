@@ -75,6 +75,8 @@ pub static OPS: &[OpDef] = &[
     }).rare("u8").infer(reductions::truth)
     .out_as("out", OutRule::Truth),
     reduce("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, true)).rare("u8").infer(reductions::truth).out_as("dims_out", OutRule::Truth),
+    reduce("aten::_is_all_true(Tensor self) -> Tensor", |a| of_booleans(a, true)).infer(reductions::truth),
+    reduce("aten::_is_any_true(Tensor self) -> Tensor", |a| of_booleans(a, false)).infer(reductions::truth),
     reduce("aten::any(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, false)).rare("u8").infer(reductions::truth).out_as("all_out", OutRule::Truth),
     reduce("aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", |a| {
         truth(a, Some(vec![a.int(1)?]), a.bool(2)?, false)
@@ -429,6 +431,15 @@ fn truth_dims(a: &Args<'_>, all: bool) -> Result<Outputs> {
         Some(dims) if dims.is_empty() => truth(a, None, false, all),
         dims => truth(a, Some(dims.unwrap_or_default()), a.bool(2)?, all),
     }
+}
+
+/// Whether all, or any, of a tensor of booleans are true.
+fn of_booleans(a: &Args<'_>, all: bool) -> Result<Outputs> {
+    if a.tensor(0)?.dtype() != DType::Bool {
+        let message = "_is_all_true and _is_any_true take tensors of booleans";
+        return Err(Diagnostic::runtime(message).hint("compare it with 0 before"));
+    }
+    truth(a, Some(Vec::new()), false, all)
 }
 
 /// `all` and `any`: uint8 of uint8, bool of everything else.

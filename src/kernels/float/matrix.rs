@@ -51,7 +51,7 @@ impl PackedMatrix {
         out: &mut [f32],
         pitch: usize,
     ) -> Result<()> {
-        let images = Images { values: x, batch: 1, sizes: [1, rows], pitch: x_pitch };
+        let images = Images { values: x, batch: rows.min(1), sizes: [1, rows.max(1)], pitch: x_pitch };
         self.0.run(images, epilogue, out, pitch)
     }
 }

@@ -70,6 +70,8 @@ fn matrices_multiply_in_both_orders() {
         let mut out = vec![0.0; rows * outputs];
         matrix.run((&x, rows, inputs), &Epilogue::default(), &mut out, outputs).expect("it fits");
         near(&out, &wanted, "product");
+        // No rows give no results.
+        matrix.run((&[], 0, inputs), &Epilogue::default(), &mut [], outputs).expect("there is nothing to do");
     }
     assert!(PackedMatrix::new(outputs, inputs, &w[1..]).is_err());
 }

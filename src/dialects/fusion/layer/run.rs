@@ -118,7 +118,8 @@ pub(super) fn linear(a: &Args<'_>) -> Result<Outputs> {
     let tensor = Tensor::for_writing(DType::F32, &sizes)?;
     let target = Target { tensor, pitch: shape.out_channels };
     target.fill(&operands, layer, |values, residual, out| {
-        let images = Images { values, batch: 1, sizes: [1, rows], pitch: shape.in_channels };
+        // Without rows there is no image, rather than one that is smaller than the window.
+        let images = Images { values, batch: rows.min(1), sizes: [1, rows.max(1)], pitch: shape.in_channels };
         layer.conv()?.run(images, &layer.epilogue(residual), out, shape.out_channels)
     })?;
     one(target.tensor)

@@ -58,6 +58,12 @@ pub(super) fn call(nodes: &mut Nodes<'_>, node: &Node) -> Result<Vec<ValueId>> {
     let Some(name) = name else {
         return Err(Diagnostic::unsupported(format!("`{}` in an exported program", node.target)));
     };
+    // Powers of ints are ints in Python, but floats in a program: they are exact below 2^53, as all sizes are.
+    let are_ints = operands.iter().all(|value| *nodes.emitter.graph.ty(*value) == Type::int());
+    if name == "aten::pow" && are_ints && wanted != Some(Type::float()) {
+        let power = nodes.by_types(name, &operands, Some(&Type::float()))?;
+        return nodes.by_types("aten::Int", &[power], Some(&Type::int())).map(|value| vec![value]);
+    }
     nodes.by_types(name, &operands, wanted.as_ref()).map(|value| vec![value])
 }
 
