@@ -172,3 +172,7 @@ def f(x):
 def f(w, at, offsets):
     return torch.ops.aten._embedding_bag_forward_only(w, at, offsets, False, 1)[0]
 #> f(torch.arange(12.).reshape(4, 3), torch.tensor([0, 2, 3, 1]), torch.tensor([0, 3]))
+#--- attention_without_keys
+def f(q, k):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, k)
+#> f(torch.arange(24.).reshape(1, 2, 3, 4), torch.zeros(1, 2, 0, 4))
