@@ -216,3 +216,10 @@ class Model(torch.nn.Module):
 
 model = Model()
 #> forward(torch.ones(2))
+#--- layer_without_rows
+#! module
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.Linear(8, 2))
+#> forward(torch.zeros(0, 4))

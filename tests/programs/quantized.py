@@ -108,3 +108,9 @@ def f(w, bounds):
     b = torch.ops.quantized.embedding_bag_4bit_prepack_with_rowwise_min_max(w, bounds, False, 200, 0.16)
     return a, b
 #> f((torch.arange(24.).reshape(2, 12) * 37 % 101 - 50) / 17, torch.tensor([[-3.0, 3.5], [-2.0, 2.25]]))
+#--- written_at_an_index
+def f(x, at):
+    q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+    q[at] = torch.tensor([0.47, 0.9])
+    return q.int_repr(), torch.fill(q, 0.55).int_repr(), torch.fill(q, torch.tensor(0.25)).int_repr()
+#> f(torch.arange(4.), torch.tensor([1, 2]))

@@ -13,7 +13,7 @@ use crate::dialects::attend::attend;
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::resources::{Collect, memory, pool};
-use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, broadcast_sizes, view};
+use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, broadcast_sizes, numel, view};
 use crate::value::Value;
 use smallvec::smallvec;
 
@@ -331,11 +331,11 @@ impl Attention {
         let mask = self.mask.as_ref().map(|m| additive(m, wide)?.broadcast_to(&sizes)).transpose()?;
         let rows = sizes[sizes.len() - 2].max(1) as usize;
         let columns = sizes[sizes.len() - 1].max(1) as usize;
-        // Without keys there is nothing to sum, of any query.
-        let nothing = scores.numel() == 0;
-        let queries = sizes[..sizes.len() - 1].iter().fold(1i64, |n, size| n.saturating_mul(*size));
-        let queries = usize::try_from(queries).unwrap_or(0);
-        let mut logs = memory::filled(queries, if nothing { f64::NEG_INFINITY } else { 0.0 })?;
+        let mut logs = memory::filled(numel(&sizes[..sizes.len() - 1]), 0f64)?;
+        // Without keys the logarithm of each sum is that of 0.
+        if scores.numel() == 0 {
+            logs.fill(f64::NEG_INFINITY);
+        }
         let weights = crate::dispatch_real!(wide, "softmax_lastdim_kernel_impl", R => {
             let x = Dense::<R>::new(&scores)?;
             let x = x.open()?;
@@ -353,7 +353,7 @@ impl Attention {
                 });
                 Ok(())
             });
-            for (at, log) in logs.iter_mut().enumerate().filter(|_| with_logs && !nothing) {
+            for (at, log) in logs.iter_mut().enumerate().filter(|_| with_logs && !x.is_empty()) {
                 let seen = if self.causal { (at % rows + 1).min(columns) } else { columns };
                 *log = log_sum(&x[at * columns..][..seen], scale, m.as_ref().map(|m| &m[at * columns..][..seen]));
             }

@@ -6,7 +6,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
 use crate::kernels::fake_quantize::best_range;
 use crate::resources::{Collect, memory};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Tensor, numel};
 use half::f16;
 
 const fn own(schema: &'static str, eval: Kernel) -> OpDef {
@@ -16,16 +16,16 @@ const fn own(schema: &'static str, eval: Kernel) -> OpDef {
 /// The rows.
 #[rustfmt::skip] // one line an op
 pub static OPS: &[OpDef] = &[
-    own("quantized::embedding_bag_byte_prepack(Tensor weight) -> Tensor", |a| pack(a, Packing::BYTE)),
-    own("quantized::embedding_bag_byte_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max) -> Tensor", |a| pack(a, Packing::BYTE)),
+    own("quantized::embedding_bag_byte_prepack(Tensor weight) -> Tensor", |a| pack(a, Packing::BYTE, None)),
+    own("quantized::embedding_bag_byte_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max) -> Tensor", |a| pack(a, Packing::BYTE, Some(a.tensor(1)?))),
     own("quantized::embedding_bag_byte_unpack(Tensor weight) -> Tensor", |a| unpack(a, Packing::BYTE)),
     own("quantized::embedding_bag_byte_rowwise_offsets(Tensor weight, Tensor indices, Tensor? offsets=None, bool scale_grad_by_freq=False, int mode=0, bool pruned_weights=False, Tensor? per_sample_weights=None, Tensor? compressed_indices_mapping=None, bool include_last_offset=False) -> Tensor", |a| sum(a, Packing::BYTE)),
-    own("quantized::embedding_bag_4bit_prepack(Tensor weight, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor", |a| pack(a, Packing::searched(4, a, 1)?)),
-    own("quantized::embedding_bag_4bit_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor", |a| pack(a, Packing::searched(4, a, 2)?)),
+    own("quantized::embedding_bag_4bit_prepack(Tensor weight, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor", |a| pack(a, Packing::searched(4, a, 1)?, None)),
+    own("quantized::embedding_bag_4bit_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor", |a| pack(a, Packing::searched(4, a, 2)?, Some(a.tensor(1)?))),
     own("quantized::embedding_bag_4bit_unpack(Tensor weight) -> Tensor", |a| unpack(a, Packing::of(4))),
     own("quantized::embedding_bag_4bit_rowwise_offsets(Tensor weight, Tensor indices, Tensor? offsets=None, bool scale_grad_by_freq=False, int mode=0, bool pruned_weights=False, Tensor? per_sample_weights=None, Tensor? compressed_indices_mapping=None, bool include_last_offset=False) -> Tensor", |a| sum(a, Packing::of(4))),
-    own("quantized::embedding_bag_2bit_prepack(Tensor weight, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor", |a| pack(a, Packing::searched(2, a, 1)?)),
-    own("quantized::embedding_bag_2bit_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor", |a| pack(a, Packing::searched(2, a, 2)?)),
+    own("quantized::embedding_bag_2bit_prepack(Tensor weight, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor", |a| pack(a, Packing::searched(2, a, 1)?, None)),
+    own("quantized::embedding_bag_2bit_prepack_with_rowwise_min_max(Tensor weight, Tensor rowwise_min_max, bool optimized_qparams=False, int nbins=200, float ratio=0.16) -> Tensor", |a| pack(a, Packing::searched(2, a, 2)?, Some(a.tensor(1)?))),
     own("quantized::embedding_bag_2bit_unpack(Tensor weight) -> Tensor", |a| unpack(a, Packing::of(2))),
     own("quantized::embedding_bag_2bit_rowwise_offsets(Tensor weight, Tensor indices, Tensor? offsets=None, bool scale_grad_by_freq=False, int mode=0, bool pruned_weights=False, Tensor? per_sample_weights=None, Tensor? compressed_indices_mapping=None, bool include_last_offset=False) -> Tensor", |a| sum(a, Packing::of(2))),
 ];
@@ -36,15 +36,13 @@ struct Packing {
     bits: usize,
     /// Bins and share of a search for the range that loses least; None for the whole range.
     search: Option<(i64, f32)>,
-    /// Are least and greatest number of each row given, as the second argument?
-    bounds_given: bool,
 }
 
 impl Packing {
     const BYTE: Packing = Packing::of(8);
 
     const fn of(bits: usize) -> Packing {
-        Packing { bits, search: None, bounds_given: false }
+        Packing { bits, search: None }
     }
 
     /// With the arguments of a search at `at`.
@@ -123,8 +121,8 @@ impl Packing {
     }
 }
 
-fn pack(a: &Args<'_>, packing: Packing) -> Result<Outputs> {
-    let packing = Packing { bounds_given: a.op.schema_text().contains("rowwise_min_max"), ..packing };
+/// Packs the rows of the first argument; `bounds` are the least and the greatest number of each, where they are given.
+fn pack(a: &Args<'_>, packing: Packing, bounds: Option<&Tensor>) -> Result<Outputs> {
     let weight = a.tensor(0)?;
     let (name, each, sizes) = (packing.name(), packing.each(), weight.sizes());
     let Some((&width, outer)) = sizes.split_last() else {
@@ -141,8 +139,8 @@ fn pack(a: &Args<'_>, packing: Packing) -> Result<Outputs> {
         return Err(Diagnostic::runtime(message));
     }
     let items = weight.elements_as::<f32>()?;
-    let bounds = if packing.bounds_given { Some(a.tensor(1)?.elements_as::<f32>()?) } else { None };
-    let rows = outer.iter().map(|n| *n as usize).product::<usize>();
+    let bounds = bounds.map(|t| t.elements_as::<f32>()).transpose()?;
+    let rows = numel(outer);
     if bounds.as_ref().is_some_and(|bounds| bounds.len() != 2 * rows) {
         return Err(Diagnostic::runtime(format!("rowwise_min_max must have the sizes [{rows}, 2]")));
     }

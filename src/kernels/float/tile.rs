@@ -19,6 +19,9 @@ use std::ops::Range;
 /// Columns that a result is cut by: a whole number of blocks of packed weights on every machine.
 pub(super) const BLOCK: usize = 2 * LANES;
 
+/// Least rows of a tile that fetches the weights of the next block.
+const FETCHING: usize = 4;
+
 /// Channels whose weights are packed at a time: what is written meanwhile stays in the first cache.
 const CHANNELS: usize = 16;
 
@@ -359,17 +362,20 @@ impl Work for Tiles<'_, '_> {
     fn run<L: Lanes>(self, l: L) {
         let (p, block) = (self.product, self.block);
         let most = l.rows();
+        let terms: usize = p.runs.iter().map(|run| run.len).sum();
+        // One tile alone would have to fetch half a block on top of its own.
+        let several = p.lines.count > 1 || p.lines.rows > most;
         let mut column = block.columns.start;
         while column < block.columns.end {
             let width = p.panels.width_of(column);
             let weights = p.panels.block(column, p.first);
             let columns = width.min(block.columns.end - column);
-            let terms: usize = p.runs.iter().map(|run| run.len).sum();
             // Weights come from far away, and the first tile of a block would wait for them: they are fetched while the
             // tiles of the block before are multiplied, a line with each term.
             let next = column + width;
             let next = if next < block.columns.end { p.panels.block(next, p.first) } else { p.next };
-            let mut fetched = (0..width / LANES).filter(|_| !next.is_empty()).map(|n| n * terms * LANES);
+            let mut fetched =
+                (0..width / LANES).filter(|_| several && !next.is_empty()).map(|n| n * terms * LANES);
             for line in 0..p.lines.count {
                 let tiles = p.lines.rows.div_ceil(most);
                 for n in 0..tiles {
@@ -548,8 +554,11 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>) 
                         sums[i][j] = l.fma(x, w[j], sums[i][j]);
                     }
                 }
-                l.prefetch(ahead);
-                ahead = ahead.wrapping_add(t.ahead_step);
+                // Tiles of fewer rows stand alone, and wait for each load.
+                if M >= FETCHING {
+                    l.prefetch(ahead);
+                    ahead = ahead.wrapping_add(t.ahead_step);
+                }
                 inputs = inputs.add(1);
                 weights = weights.add(t.width);
             }
