@@ -138,12 +138,21 @@ impl From<Scalar> for Operand {
 
 /// The dtype of an elementwise operation over operands, with PyTorch's three priorities. None without operands.
 pub fn result_type(operands: &[Operand]) -> Option<DType> {
+    common_dtype(operands.iter().map(|operand| match operand {
+        Operand::Tensor(t) if t.rank() > 0 => (t.dtype(), Rank::Dims),
+        Operand::Tensor(t) => (t.dtype(), Rank::Zero),
+        Operand::Number(s) => (number_dtype(*s), Rank::Number),
+    }))
+}
+
+/// As [`result_type`], for operands of which this is known: numbers have the default dtype of their kind.
+pub fn common_dtype(operands: impl IntoIterator<Item = (DType, Rank)>) -> Option<DType> {
     let (mut dims, mut zero, mut numbers) = (None, None, None);
-    for operand in operands {
-        let (slot, dtype) = match operand {
-            Operand::Tensor(t) if t.rank() > 0 => (&mut dims, t.dtype()),
-            Operand::Tensor(t) => (&mut zero, t.dtype()),
-            Operand::Number(s) => (&mut numbers, number_dtype(*s)),
+    for (dtype, rank) in operands {
+        let slot = match rank {
+            Rank::Dims => &mut dims,
+            Rank::Zero => &mut zero,
+            Rank::Number => &mut numbers,
         };
         *slot = Some(slot.map_or(dtype, |seen| promote_types(seen, dtype)));
     }

@@ -149,6 +149,19 @@ class Powers(nn.Module):
         return torch.arange(side**2 + 1), x.sum() * (x.shape[0] ** 2)
 
 
+class NumbersFirst(nn.Module):
+    """Numbers where operators want tensors, in front: they count as numbers, whatever is behind them."""
+
+    def forward(self, x, n, scalar):
+        op = torch.ops.aten
+        of = [x, n, scalar, x.half()]
+        out = [op.sub.Tensor(1.0, t) for t in of] + [op.add.Tensor(0.1, t, alpha=2) for t in of]
+        out += [op.mul.Tensor(2.5, t) for t in of] + [op.div.Tensor(1.0, t) for t in of]
+        out += [op.sub.Tensor(3, t, alpha=2) for t in of] + [op.add.Tensor(3, t) for t in of]
+        out += [op.div.Tensor_mode(7, t, rounding_mode="floor") for t in of] + [op.floor_divide.default(7.5, t) for t in of]
+        return out + [op.true_divide.Tensor(1, n)]
+
+
 class Chosen(nn.Module):
     """A layer on rows of which there may be none."""
 
@@ -212,6 +225,7 @@ def main():
     record("guard.constant", Trees(), (x, *trees, None, True), call=(x, *trees, None, False), fails=True)
     record("powers", Powers(), (torch.arange(6.0),), call=(torch.arange(8.0),), sizes={"x": {0: BATCH}})
     record("chosen", Chosen(), (x,), call=(-x.abs(),))
+    record("numbers.first", NumbersFirst(), (torch.randn(3), torch.tensor([1, 2, 3]), torch.tensor(0.3)))
 
 
 main()

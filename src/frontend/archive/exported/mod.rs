@@ -3,6 +3,7 @@
 //! The program becomes a module with one method, `forward`, whose graph says what it says in TorchScript: parameters are
 //! attributes, what was constant is asserted, higher-order operators are conditions and loops. Nothing of the file runs.
 
+mod arguments;
 mod codes;
 mod control;
 mod guards;

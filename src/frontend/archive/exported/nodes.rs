@@ -2,15 +2,15 @@
 //! has them; higher-order operators are in [`super::control`].
 
 use super::schema::{
-    Argument, Float, Graph, NamedArgument, Node, OptionalTensor, SymBoolArgument, SymFloatArgument,
-    SymIntArgument,
+    Argument, Float, Graph, Node, OptionalTensor, SymBoolArgument, SymFloatArgument, SymIntArgument,
 };
 use super::{codes, control, operators};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Op, matches};
 use crate::frontend::archive::emit::Emitter;
-use crate::ir::{Argument as Formal, Attr, Location, Place, Schema, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, Location, Place, Schema, Symbol, Type, ValueId};
 use crate::resources::memory;
+use crate::tensor::{DType, Rank};
 use hashbrown::HashMap;
 use num_complex::Complex64;
 
@@ -18,11 +18,13 @@ use num_complex::Complex64;
 pub(super) struct Nodes<'a> {
     pub(super) emitter: Emitter<'a>,
     values: HashMap<String, ValueId>,
+    /// The dtypes of tensors that have names, and whether they have dimensions.
+    pub(super) tensors: HashMap<String, (DType, Rank)>,
 }
 
 impl<'a> Nodes<'a> {
     pub(super) fn new(emitter: Emitter<'a>) -> Nodes<'a> {
-        Nodes { emitter, values: HashMap::new() }
+        Nodes { emitter, values: HashMap::new(), tensors: HashMap::new() }
     }
 
     /// Gives a value a name.
@@ -37,6 +39,10 @@ impl<'a> Nodes<'a> {
 
     /// Emits all nodes.
     pub(super) fn emit(&mut self, graph: &Graph) -> Result<()> {
+        for (name, meta) in &graph.tensor_values {
+            let rank = if meta.sizes.is_empty() { Rank::Zero } else { Rank::Dims };
+            self.tensors.insert(name.clone(), (codes::dtype(meta.dtype)?, rank));
+        }
         for node in &graph.nodes {
             let before = self.emitter.graph.last_op(self.emitter.block);
             self.node(node).map_err(|mut error| {
@@ -58,7 +64,7 @@ impl<'a> Nodes<'a> {
                 inputs.len()
             )));
         }
-        let outer = std::mem::take(&mut self.values);
+        let outer = (std::mem::take(&mut self.values), std::mem::take(&mut self.tensors));
         for (input, value) in graph.inputs.iter().zip(inputs) {
             if let Some(name) = name_of(input) {
                 self.bind(name, *value);
@@ -66,7 +72,7 @@ impl<'a> Nodes<'a> {
         }
         let outputs =
             self.emit(graph).and_then(|()| graph.outputs.iter().map(|output| self.free(output)).collect());
-        self.values = outer;
+        (self.values, self.tensors) = outer;
         outputs
     }
 
@@ -90,84 +96,6 @@ impl<'a> Nodes<'a> {
         let (row, given) = self.choose(name, overload, &node.inputs)?;
         let outputs = self.emitter.call_with(row.schema()?, &given, &[])?;
         self.results(&node.outputs, &outputs)
-    }
-
-    /// The row of an operator and a value for each of its arguments that are given. A number where the overload wants a
-    /// tensor is taken by the overload that wants a number, as its dtype does not count as a tensor's does.
-    fn choose(
-        &mut self,
-        name: Symbol,
-        overload: &str,
-        inputs: &[NamedArgument],
-    ) -> Result<(Op, Vec<Option<ValueId>>)> {
-        let Some(exact) = self.emitter.row(name, overload) else {
-            return Err(self.emitter.registry.unknown(name));
-        };
-        let schema = exact.schema()?;
-        let is_number = |input: &NamedArgument| {
-            let formal = schema.arguments.iter().find(|formal| formal.name == *input.name);
-            formal.is_some_and(|formal| formal.ty.is_tensor()) && number(&input.arg)
-        };
-        if !inputs.iter().any(is_number) {
-            let given = self.given(schema, inputs)?;
-            return Ok((exact.clone(), given));
-        }
-        for other in self.emitter.registry.overloads(name) {
-            let Ok(schema) = other.schema() else { continue };
-            let known =
-                |input: &NamedArgument| schema.arguments.iter().any(|formal| formal.name == *input.name);
-            if !inputs.iter().all(known) {
-                continue;
-            }
-            let takes = |input: &NamedArgument| {
-                let formal = schema.arguments.iter().find(|formal| formal.name == *input.name);
-                formal.is_some_and(|formal| formal.ty.is_tensor() != number(&input.arg))
-            };
-            let concerned =
-                |input: &&NamedArgument| number(&input.arg) || matches!(input.arg, Argument::Tensor(_));
-            if inputs.iter().filter(concerned).all(takes) {
-                let given = self.given(schema, inputs)?;
-                return Ok((other.clone(), given));
-            }
-        }
-        let given = self.given(schema, inputs)?;
-        Ok((exact.clone(), given))
-    }
-
-    fn given(&mut self, schema: &Schema, inputs: &[NamedArgument]) -> Result<Vec<Option<ValueId>>> {
-        let unknown =
-            inputs.iter().find(|input| schema.arguments.iter().all(|formal| formal.name != *input.name));
-        if let Some(input) = unknown {
-            return Err(Diagnostic::input(format!("{} has no argument `{}`", schema.name, input.name)));
-        }
-        let mut given = memory::vec_reserved(schema.arguments.len())?;
-        for formal in &schema.arguments {
-            let input = inputs.iter().find(|input| formal.name == *input.name);
-            given.push(input.map(|input| self.operand(formal, &input.arg)).transpose()?);
-        }
-        Ok(given)
-    }
-
-    /// An argument as a value of the type that the schema wants.
-    fn operand(&mut self, formal: &Formal, arg: &Argument) -> Result<ValueId> {
-        let wanted = formal.ty.without_none();
-        match (wanted.kind(), arg) {
-            (TypeKind::Float, Argument::Int(n)) => {
-                self.emitter.constant(Type::float(), Attr::Float(*n as f64))
-            }
-            (TypeKind::List(element), Argument::Ints(ns)) if *element == Type::float() => {
-                let numbers = ns.iter().map(|n| *n as f64).collect();
-                self.emitter.constant(wanted.clone(), Attr::Floats(numbers))
-            }
-            (TypeKind::List(_), Argument::Ints(ns)) if ns.is_empty() => {
-                self.emitter.value("prim::ListConstruct", &[], wanted.clone())
-            }
-            (_, arg) if wanted.is_tensor() && number(arg) => {
-                let value = self.free(arg)?;
-                self.by_types("prim::NumToTensor", &[value], None)
-            }
-            _ => self.free(arg),
-        }
     }
 
     /// An argument as a value.
@@ -389,15 +317,6 @@ fn location(node: &Node) -> Option<Location> {
         return None;
     }
     Some(Location { place: place.unwrap_or(Place::Unknown), scope, inlined_from: None })
-}
-
-/// Whether an argument is a number.
-fn number(arg: &Argument) -> bool {
-    use Argument as A;
-    matches!(
-        arg,
-        A::Int(_) | A::Float(_) | A::Bool(_) | A::Complex(_) | A::SymInt(_) | A::SymFloat(_) | A::SymBool(_)
-    )
 }
 
 /// The name of the one value that an argument is.
