@@ -49,7 +49,9 @@ fn render(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     if let Some(span) = &report.span {
         group = group.element(snippet(span, AnnotationKind::Primary, ""));
     }
-    for label in &report.labels {
+    // A place without a file and a text shows nothing.
+    let shows = |span: &Span| !span.source().text().is_empty() || !span.source().name().is_empty();
+    for label in report.labels.iter().filter(|label| shows(&label.span)) {
         group = group.element(snippet(&label.span, AnnotationKind::Context, &label.text));
     }
     for frame in &report.frames {

@@ -18,6 +18,74 @@ pub struct Generator {
     normal: Option<f64>,
 }
 
+/// Binomially distributed numbers in the arithmetic of a type.
+macro_rules! binomial {
+    ($T:ty, $generator:expr, $count:expr, $p:expr) => {{
+        let (g, count, p): (&mut Generator, $T, $T) = ($generator, $count, $p);
+        if count.is_nan() || p.is_nan() {
+            return <$T>::NAN;
+        }
+        if count <= 0.0 || p <= 0.0 {
+            return 0.0;
+        }
+        // So many throws have no end.
+        if p >= 1.0 || count.is_infinite() {
+            return count;
+        }
+        let rare = if p <= 0.5 { p } else { 1.0 - p };
+        let drawn = if count * rare >= 10.0 {
+            // Constants are doubles, and what they are in rounds to the type at its end.
+            let d = |x: $T| f64::from(x);
+            let deviation = (count * rare * (1.0 - rare)).sqrt();
+            let b = (1.15 + 2.53 * d(deviation)) as $T;
+            let a = (-0.0873 + 0.0248 * d(b) + 0.01 * d(rare)) as $T;
+            let center = (d(count * rare) + 0.5) as $T;
+            let quick = (0.92 - 4.2 / d(b)) as $T;
+            let odds = rare / (1.0 - rare);
+            let alpha = ((2.83 + 5.1 / d(b)) * d(deviation)) as $T;
+            let mode = ((count + 1.0) * rare).floor();
+            loop {
+                let u = (d(g.uniform() as $T) - 0.5) as $T;
+                let v = g.uniform() as $T;
+                let us = (0.5 - d(u.abs())) as $T;
+                let k = ((2.0 * a / us + b) * u + center).floor();
+                if d(us) >= 0.07 && v <= quick {
+                    break k;
+                }
+                if k < 0.0 || k > count {
+                    continue;
+                }
+                let height = (v * alpha / (a / (us * us) + b)).ln();
+                let tail = |k: $T| d(stirling(d(k), d((k + 1.0) * (k + 1.0))) as $T);
+                let (n, r, from_mode, from_k) =
+                    (d(count), d(odds), d(count - mode + 1.0), d(count - k + 1.0));
+                let bound = (d(mode) + 0.5) * ((d(mode) + 1.0) / (r * from_mode)).ln()
+                    + (n + 1.0) * (from_mode / from_k).ln()
+                    + (d(k) + 0.5) * (r * from_k / (d(k) + 1.0)).ln()
+                    + tail(mode)
+                    + tail(count - mode)
+                    - tail(k)
+                    - tail(count - k);
+                let bound = bound as $T;
+                if height <= bound {
+                    break k;
+                }
+            }
+        } else {
+            let (mut sum, mut successes, log) = (0.0, 0.0, (-rare).ln_1p());
+            loop {
+                sum += ((g.uniform() as $T).ln() / log).ceil();
+                // A probability that rounds away would leave no end but NaN.
+                if sum > count || sum.is_nan() {
+                    break successes;
+                }
+                successes += 1.0;
+            }
+        };
+        if p <= 0.5 { drawn } else { count - drawn }
+    }};
+}
+
 impl Generator {
     /// The generator after `torch.manual_seed(seed)`; the low 32 bits count.
     pub fn new(seed: u64) -> Generator {
@@ -203,10 +271,62 @@ impl Generator {
         }
     }
 
+    /// Gamma distributed with scale 1, by rejection from a cube of a normal number (Marsaglia and Tsang, A simple method for
+    /// generating gamma variables, 2000); shapes below 1 are drawn one higher and scaled down. NaN for a shape that is one.
+    pub fn gamma(&mut self, shape: f64) -> f64 {
+        if shape == 0.0 || shape.is_nan() {
+            return shape;
+        }
+        let (mut scale, mut shape) = (1.0, shape);
+        if shape < 1.0 {
+            scale = (1.0 - self.uniform()).powf(1.0 / shape);
+            shape += 1.0;
+        }
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let (x, y) = loop {
+                let x = self.normal();
+                let y = 1.0 + c * x;
+                if y > 0.0 || y.is_nan() {
+                    break (x, y);
+                }
+            };
+            let (v, u, xx) = (y * y * y, 1.0 - self.uniform(), x * x);
+            // Written so that NaN ends it.
+            let rejected = u >= 1.0 - 0.0331 * xx * xx && u.ln() >= 0.5 * xx + d * (1.0 - v + v.ln());
+            if !rejected {
+                return scale * d * v;
+            }
+        }
+    }
+
+    /// Successes in `count` throws of probability `p`: below ten expected ones by geometric gaps, above by transformed rejection
+    /// (Hörmann, The generation of binomial random variates, 1993). NaN where an argument is one.
+    pub fn binomial(&mut self, count: f64, p: f64) -> f64 {
+        binomial!(f64, self, count, p)
+    }
+
+    /// As [`Generator::binomial`], computed in float32.
+    pub fn binomial_single(&mut self, count: f32, p: f32) -> f32 {
+        binomial!(f32, self, count, p)
+    }
+
     /// From 0 below `range`; ranges from 2^28 on take 64 bits.
     pub fn below(&mut self, range: u64) -> u64 {
         if range >= 1 << 28 { self.bits64() % range } else { u64::from(self.bits32()) % range.max(1) }
     }
+}
+
+/// What Stirling's formula for ln k! leaves: small numbers by its definition, others by the series.
+/// `square` is that of k + 1.
+fn stirling(k: f64, square: f64) -> f64 {
+    let n = k + 1.0;
+    if k <= 9.0 {
+        let half_log_tau = 0.918_938_533_204_672_8;
+        return libm::lgamma(n) - ((k + 0.5) * n.ln() - n + half_log_tau);
+    }
+    (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / n
 }
 
 /// Sixteen uniform numbers become normal ones: the first eight give radii, the last eight angles.

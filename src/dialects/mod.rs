@@ -34,6 +34,7 @@ mod torchscript_gradients;
 pub mod aten;
 pub mod fusion;
 pub mod loops;
+pub mod mkldnn;
 pub mod prepacked;
 pub mod prim;
 pub mod quantized;

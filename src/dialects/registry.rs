@@ -4,7 +4,7 @@ use super::constraint::Declaration;
 use super::grads::Grads;
 use super::op_def::declared;
 use super::{
-    Args, CustomClass, Effects, Family, OpDef, Outputs, alias, aten, fusion, loops, prepacked, prim,
+    Args, CustomClass, Effects, Family, OpDef, Outputs, alias, aten, fusion, loops, mkldnn, prepacked, prim,
     quantized, torchaudio, torchvision, transformers,
 };
 use crate::diag::{Diagnostic, Result, Source, nearest};
@@ -171,7 +171,8 @@ impl Registry {
             .chain(torchvision::TABLES)
             .chain(torchaudio::TABLES)
             .chain(transformers::TABLES)
-            .chain(prepacked::TABLES);
+            .chain(prepacked::TABLES)
+            .chain(mkldnn::TABLES);
         for table in tables {
             for def in *table {
                 registry.add(*def);

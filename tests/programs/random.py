@@ -5,3 +5,38 @@ def f():
     b = torch.randint(7, [4], generator=None), torch.randint(2, 9, [4], generator=None), torch.randperm(6, generator=None)
     return a, b, torch.randn_like(a[0])
 #> f()
+#--- parameters
+def parameters(shapes: Tensor, count: Tensor, p: Tensor):
+    torch.manual_seed(3)
+    a = torch._standard_gamma(shapes)
+    b = torch._standard_gamma(shapes.t())
+    c = torch._sample_dirichlet(shapes)
+    d = torch.binomial(count, p)
+    e = torch.binomial(count.double(), p.double())
+    f = torch._standard_gamma(shapes.double())
+    return a, b, c, d, e, f, torch.rand([2])
+
+#> parameters(torch.tensor([[0.5, 1.0, 2.0], [10.0, 0.1, 100.0]]), torch.tensor([[5.0], [10.0], [100.0], [1000.0], [40.0]]), torch.tensor([0.5, 0.3, 0.9, 0.01, 0.0, 1.0]))
+#> parameters(torch.tensor([[0.0, 1e-5, 1e-3], [1e8, 1e-30, 3.0]]), torch.tensor([[0.0], [1.0], [-1.0], [1e6], [30.0]]), torch.tensor([0.5, 0.25, 0.75, 1e-7, -0.5, 1.5]))
+#--- no_gamma_of_halves
+def no_gamma_of_halves(x: Tensor):
+    return torch._standard_gamma(x)
+
+#> no_gamma_of_halves(torch.ones([2]).half())
+#--- no_binomial_of_two_dtypes
+def no_binomial_of_two_dtypes(x: Tensor):
+    return torch.binomial(x, x.double())
+
+#> no_binomial_of_two_dtypes(torch.ones([2]))
+#> no_binomial_of_two_dtypes(torch.ones([2]).long())
+#--- functional
+def functional(x: Tensor):
+    torch.manual_seed(5)
+    x = x.t()
+    op = torch.ops.aten
+    out = [op.uniform(x, -1.0, 2.0), op.exponential(x, 0.5), op.geometric(x, 0.25), op.cauchy(x), op.log_normal(x, 0.0, 0.5)]
+    out += [op.normal_functional(x, 1.0, 2.0), op.random(x), op.random(x, 7), op.random(x, -3, 4), x]
+    return out
+
+#> functional(torch.zeros([2, 3]))
+#> functional(torch.zeros([3, 2]).double())

@@ -25,6 +25,7 @@ pub mod number_math;
 pub mod create;
 pub mod calculus;
 pub mod distance;
+pub mod distributions;
 pub mod dropout;
 pub mod embed;
 pub mod histogram;
@@ -64,6 +65,7 @@ pub mod shape;
 pub mod sizes;
 pub mod special;
 pub mod softmax;
+pub mod slow_conv;
 pub mod sort;
 pub mod split;
 pub mod stats;
@@ -130,8 +132,10 @@ pub static TABLES: &[&[OpDef]] = &[
     stats::OPS,
     scan::OPS,
     softmax::OPS,
+    slow_conv::OPS,
     sort::OPS,
     distance::OPS,
+    distributions::OPS,
     calculus::OPS,
     embed::OPS,
     histogram::OPS,

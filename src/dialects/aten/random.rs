@@ -226,21 +226,9 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial)
         .effects(Effects::RANDOM)
         .out_exact("out"),
-    opaque("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", |a| {
-        let rates = a.tensor(0)?;
-        if !rates.dtype().is_floating() {
-            return Err(super::kernels::range::not_implemented("poisson_cpu", rates.dtype()));
-        }
-        let values = rates.elements_as::<f64>()?;
-        if values.iter().any(|x| *x < 0.0) {
-            return fail("invalid Poisson rate, expected rate to be non-negative".to_string());
-        }
-        one(make(a, 1, &rates.sizes(), rates.dtype(), |g, _| values.iter().map(|x| g.poisson(*x)).scratch())?)
-    })
-    .effects(Effects::RANDOM),
 ];
 
-fn fail<T>(text: String) -> Result<T> {
+pub(super) fn fail<T>(text: String) -> Result<T> {
     Err(Diagnostic::runtime(text))
 }
 
@@ -330,7 +318,7 @@ fn real_parts(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// A new tensor of drawn numbers, in row-major order.
-fn make(
+pub(super) fn make(
     a: &Args<'_>,
     generator: usize,
     sizes: &[i64],

@@ -1,5 +1,5 @@
 //! The `prepacked` dialect: linear layers and convolutions with a clamp behind, whose weights
-//! `torch.utils.mobile_optimizer.optimize_for_mobile` packs for XNNPACK. An archive keeps the weights as they were before
+//! `torch.utils.mobile_optimizer.optimize_for_mobile` packs for XNNPACK, and convolutions that are packed for oneDNN. An archive keeps the weights as they were before
 //! the packing, so that a context here is these tensors and numbers; it computes what the plain ops compute.
 
 use super::aten::contraction::linear;
@@ -33,7 +33,7 @@ static OPS: &[OpDef] = &[
                 padding: a.ints_of(3, 2)?,
                 dilation: a.ints_of(4, 2)?,
                 groups: a.int(5)?,
-                output_padding: None,
+                ..Geometry::default()
             };
             pack(a, CONV2D, geometry)
         },
@@ -52,6 +52,7 @@ static OPS: &[OpDef] = &[
                 dilation: a.ints_of(5, 2)?,
                 groups: a.int(6)?,
                 output_padding: Some(a.ints_of(4, 2)?),
+                input: None,
             };
             pack(a, TRANSPOSED, geometry)
         },
@@ -61,6 +62,27 @@ static OPS: &[OpDef] = &[
         "prepacked::conv2d_transpose_clamp_run(Tensor X, __torch__.torch.classes.xnnpack.TransposeConv2dOpContext W_prepack) -> Tensor Y",
         |a| run(a, TRANSPOSED),
     ),
+    host(
+        "mkldnn_prepacked::conv2d_prepack(Tensor W, Tensor? B, int[2] stride, int[2] padding, int[2] dilation, int groups, int[4] input_size, str attr) -> __torch__.torch.classes.mkldnn.ConvOpContext",
+        |a| {
+            let geometry = Geometry {
+                stride: a.ints_of(2, 2)?,
+                padding: a.ints_of(3, 2)?,
+                dilation: a.ints_of(4, 2)?,
+                groups: a.int(5)?,
+                input: Some(a.ints_of(6, 4)?),
+                ..Geometry::default()
+            };
+            let parts = [a.value(0)?, a.value(1)?, &function(a.str(7)?)?, &Value::None];
+            let native: Native = Arc::new(Context::new(MKLDNN, parts, geometry)?);
+            one(Value::Object(Object::with_native(Symbol::new(MKLDNN), native)))
+        },
+    )
+    .doc("a convolution with relu or nothing behind, ready to run on inputs of a size"),
+    contraction(
+        "mkldnn_prepacked::conv2d_run(Tensor X, __torch__.torch.classes.mkldnn.ConvOpContext W_prepack) -> Tensor Y",
+        |a| run(a, MKLDNN),
+    ),
     host("prepacked::unpack_prepacked_sizes_linear(Any W_prepack) -> Any", |a| sizes(a, LINEAR))
         .doc("the sizes of weight and bias"),
     host("prepacked::unpack_prepacked_sizes_conv2d(Any W_prepack) -> Any", |a| sizes(a, CONV2D))
@@ -69,6 +91,7 @@ static OPS: &[OpDef] = &[
 
 const LINEAR: &str = "__torch__.torch.classes.xnnpack.LinearOpContext";
 const CONV2D: &str = "__torch__.torch.classes.xnnpack.Conv2dOpContext";
+const MKLDNN: &str = "__torch__.torch.classes.mkldnn.ConvOpContext";
 const TRANSPOSED: &str = "__torch__.torch.classes.xnnpack.TransposeConv2dOpContext";
 
 /// The classes of contexts.
@@ -93,7 +116,7 @@ pub static CLASSES: &[CustomClass] = &[
                 padding: pair(padding)?,
                 dilation: pair(dilation)?,
                 groups: groups.to_int()?,
-                output_padding: None,
+                ..Geometry::default()
             };
             restored(CONV2D, [weight, bias, low, high], geometry)
         },
@@ -117,6 +140,7 @@ pub static CLASSES: &[CustomClass] = &[
                 dilation: pair(dilation)?,
                 groups: groups.to_int()?,
                 output_padding: Some(pair(output_padding)?),
+                input: None,
             };
             restored(TRANSPOSED, [weight, bias, low, high], geometry)
         },
@@ -129,7 +153,43 @@ pub static CLASSES: &[CustomClass] = &[
         },
         methods: &[],
     },
+    CustomClass {
+        name: MKLDNN,
+        summary: "a convolution with relu or nothing behind",
+        set_state: |state| {
+            let [weight, bias, stride, padding, dilation, groups, input, attr] = parts(state)?;
+            let geometry = Geometry {
+                stride: pair(stride)?,
+                padding: pair(padding)?,
+                dilation: pair(dilation)?,
+                groups: groups.to_int()?,
+                input: Some(input.to_ints()?),
+                ..Geometry::default()
+            };
+            restored(MKLDNN, [weight, bias, &function(attr.to_str()?)?, &Value::None], geometry)
+        },
+        get_state: |object| {
+            let context = context(object)?;
+            let g = &context.geometry;
+            let attr = if context.low.is_some() { "relu" } else { "none" };
+            let mut state = context
+                .state(|g| vec![ints(&g.stride), ints(&g.padding), ints(&g.dilation), Value::Int(g.groups)]);
+            state.truncate(6);
+            state.extend([ints(g.input.as_deref().unwrap_or_default()), Value::Str(attr.into())]);
+            Ok(Value::tuple(state))
+        },
+        methods: &[],
+    },
 ];
+
+/// The least result of a layer with a function behind.
+fn function(attr: &str) -> Result<Value> {
+    match attr {
+        "none" => Ok(Value::None),
+        "relu" => Ok(Value::Int(0)),
+        _ => Err(Diagnostic::runtime("Fusion behavior undefined.")),
+    }
+}
 
 /// A layer that is ready to run.
 struct Context {
@@ -150,6 +210,8 @@ struct Geometry {
     groups: i64,
     /// Of a transposed convolution.
     output_padding: Option<Vec<i64>>,
+    /// Sizes of the inputs that oneDNN packs for; others are taken all the same.
+    input: Option<Vec<i64>>,
 }
 
 impl Context {

@@ -1,0 +1,25 @@
+#--- convolutions
+def convolutions(x: Tensor, w: Tensor, b: Tensor):
+    op = torch.ops.aten
+    y = op.thnn_conv2d(x, w, [3, 2], b, [1, 2], [1, 0])
+    z = op._slow_conv2d_forward(x, w, [3, 2], None, [2, 1], [0, 1])
+    d = op.slow_conv_dilated2d(x, w, [3, 2], b, [1, 1], [2, 1], [2, 1])
+    t = op.slow_conv_transpose2d(x, w.transpose(0, 1), [3, 2], b, [2, 2], [1, 0], [1, 1], [1, 2])
+    return y, z, d, t, torch.ops.aten.thnn_conv2d(x, w, [3, 2])
+
+#> convolutions(torch.arange(40.0).reshape(1, 2, 5, 4) / 16 - 1, torch.arange(36.0).reshape(3, 2, 3, 2) / 16 - 1, torch.tensor([0.5, -0.5, 0.25]))
+#--- volumes
+def volumes(x: Tensor, w: Tensor, b: Tensor):
+    op = torch.ops.aten
+    y = op.slow_conv3d(x, w, [2, 2, 2], b, [1, 1, 2], [1, 0, 0])
+    d = op.slow_conv_dilated3d(x, w, [2, 2, 2], b, [1, 1, 1], [1, 0, 1], [2, 1, 1])
+    t = op.slow_conv_transpose3d(x, w.transpose(0, 1), [2, 2, 2], b, [1, 2, 1], [0, 0, 1], [0, 1, 0], [1, 1, 1])
+    return y, op.slow_conv3d_forward(x, w, [2, 2, 2], None, [1, 1, 1], [0, 0, 0]), d, t
+
+#> volumes(torch.arange(48.0).reshape(1, 2, 3, 2, 4) / 16 - 1, torch.arange(48.0).reshape(3, 2, 2, 2, 2) / 16 - 1, torch.tensor([0.5, -0.5, 0.25]))
+#--- products
+def products(x: Tensor, y: Tensor, a: Tensor, b: Tensor, c: Tensor):
+    op = torch.ops.aten
+    return op._int_mm(x, y), op._addmm_activation(c, a, b, beta=2, alpha=0.5), op._addmm_activation(c, a, b, use_gelu=True)
+
+#> products(torch.tensor([[100, -128, 127], [1, 2, 3]], dtype=torch.int8), torch.tensor([[127, 1], [-128, 2], [127, 3]], dtype=torch.int8), torch.tensor([[1.0, -2.0], [0.5, 0.25]]), torch.tensor([[1.0, -2.0], [0.5, 0.25]]), torch.tensor([1.0, -2.0]))
