@@ -19,7 +19,10 @@ const TRIES: [DType; 6] = [DType::F32, DType::I64, DType::F32, DType::Bool, DTyp
 /// Ops that give no answer for any arguments of this test, and why.
 const UNANSWERED: &[(&str, &str)] = &[
     ("aten::retain_grad", "takes tensors that require grad, which the writes of this test do not follow"),
-    ("mkldnn::_convolution_pointwise_.binary", "takes images, windows and names; `tests/programs/mkldnn.py` calls it"),
+    (
+        "mkldnn::_convolution_pointwise_.binary",
+        "takes images, windows and names; `tests/programs/mkldnn.py` calls it",
+    ),
 ];
 
 /// The one trial.

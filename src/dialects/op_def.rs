@@ -60,6 +60,8 @@ pub struct OpDef {
     pub inplace: bool,
     /// Derives `name.out(…, *, Tensor(a!) out) -> Tensor(a!)` with the given overload name.
     pub out: Option<&'static str>,
+    /// What such a form writes to: an argument for each result.
+    pub outs: &'static [&'static str],
     /// Which dtypes the tensor may have that such a form, derived or spelled out, writes to.
     pub out_rule: OutRule,
     /// Arguments whose memory must lie apart from what an in-place or `out` form writes; the other tensors must then not
@@ -396,6 +398,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         alias_of: None,
         inplace: false,
         out: None,
+        outs: &["out"],
         out_rule: OutRule::Cast,
         apart: None,
         rare: "",
@@ -661,6 +664,13 @@ impl OpDef {
     pub const fn out(mut self, overload: &'static str) -> OpDef {
         self.out = Some(overload);
         self
+    }
+
+    /// Derives the form of an op of several results that writes them, under an overload name, to arguments of these names,
+    /// which must have the results' dtypes.
+    pub const fn outs(mut self, overload: &'static str, names: &'static [&'static str]) -> OpDef {
+        self.outs = names;
+        self.out_exact(overload)
     }
 
     /// The same; `out` must have the result's dtype.

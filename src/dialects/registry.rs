@@ -247,7 +247,7 @@ impl Registry {
     pub fn add(&mut self, def: OpDef) {
         for (def, schema) in alias::expanded(def) {
             let inplace = def.inplace.then(|| inplace_schema(&schema));
-            let out = def.out.map(|overload| out_schema(&schema, overload));
+            let out = def.out.map(|overload| out_schema(&schema, overload, def.outs));
             self.insert(Op::new(def, schema, Variant::Plain));
             if let Some(inplace) = inplace {
                 self.insert(Op::new(def, inplace.into(), Variant::InPlace));
@@ -264,7 +264,7 @@ impl Registry {
         let mut texts = Vec::new();
         for (def, schema) in alias::expanded(def) {
             texts.extend(def.inplace.then(|| inplace_schema(&schema).into()));
-            texts.extend(def.out.map(|overload| out_schema(&schema, overload).into()));
+            texts.extend(def.out.map(|overload| out_schema(&schema, overload, def.outs).into()));
             texts.push(schema);
         }
         for text in &texts {
@@ -471,13 +471,26 @@ fn inplace_schema(schema: &str) -> String {
     format!("{name}_{arguments} -> Tensor(a!)")
 }
 
-/// `aten::tanh(Tensor self) -> Tensor` → `aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
-fn out_schema(schema: &str, overload: &str) -> String {
+/// `aten::tanh(Tensor self) -> Tensor` → `aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`; of several results each
+/// is written to an argument of its own.
+fn out_schema(schema: &str, overload: &str, outs: &[&str]) -> String {
     let open = schema.find('(').unwrap_or(schema.len());
     let name = schema[..open].split('.').next().unwrap_or("");
-    let arguments = schema[open..].split(" -> ").next().unwrap_or("").trim_end_matches(')');
+    let (arguments, returns) = schema[open..].split_once(" -> ").unwrap_or((&schema[open..], ""));
+    let arguments = arguments.trim_end_matches(')');
     let star = if arguments.contains("*, ") { "" } else { " *," };
-    format!("{name}.{overload}{arguments},{star} Tensor(a!) out) -> Tensor(a!)")
+    let marks: Vec<String> =
+        ('a'..='z').take(outs.len()).map(|letter| format!("Tensor({letter}!)")).collect();
+    let written: Vec<String> = marks.iter().zip(outs).map(|(mark, out)| format!("{mark} {out}")).collect();
+    let mut next = marks.iter();
+    let mut given = String::new();
+    for (n, part) in returns.split("Tensor").enumerate() {
+        given.push_str(if n == 0 { "" } else { next.next().map_or("Tensor", String::as_str) });
+        given.push_str(part);
+    }
+    // The one result of an op has no name here.
+    let given = if outs.len() == 1 { marks.concat() } else { given };
+    format!("{name}.{overload}{arguments},{star} {}) -> {given}", written.join(", "))
 }
 
 #[cfg(test)]
@@ -491,7 +504,7 @@ mod tests {
             "aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"
         );
         assert_eq!(
-            out_schema("aten::tanh(Tensor self) -> Tensor", "out"),
+            out_schema("aten::tanh(Tensor self) -> Tensor", "out", &["out"]),
             "aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"
         );
     }

@@ -248,19 +248,26 @@ fn in_place(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outp
     one(target)
 }
 
-/// `op(…, out=t)`: computes, gives `t` the result's sizes, writes and returns it.
+/// `op(…, out=t)`: computes, gives `t` the result's sizes, writes and returns it; of several results each.
 fn out(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
-    let (target, values) = match values.split_last() {
-        Some((last, rest)) => (first_tensor(op, Some(last))?.clone(), rest),
-        None => return Err(Diagnostic::internal(format!("{} was called without arguments", op.name()))),
+    let Some(split) = values.len().checked_sub(op.def().outs.len()) else {
+        return Err(Diagnostic::internal(format!("{} was called without arguments", op.name())));
     };
-    let result = compute(op, values, node, run)?;
-    op.def().out_rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
-    resize(&target, &result.sizes(), run)?;
-    check_overlap(&target)?;
-    check_apart(op, &target, values, 0)?;
-    target.copy_from(&result)?;
-    one(target)
+    let (values, targets) = values.split_at(split);
+    let results = plain(op, values, node, run)?;
+    if results.len() != targets.len() {
+        let count = results.len();
+        return Err(Diagnostic::internal(format!("{} computes {count} tensors", op.schema_text())));
+    }
+    for (target, result) in targets.iter().zip(&results) {
+        let (target, result) = (first_tensor(op, Some(target))?, first_tensor(op, Some(result))?);
+        op.def().out_rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
+        resize(target, &result.sizes(), run)?;
+        check_overlap(target)?;
+        check_apart(op, target, values, 0)?;
+        target.copy_from(result)?;
+    }
+    Ok(targets.iter().cloned().collect())
 }
 
 /// Fails where an op may not write memory that it reads; `values` begin with argument `first`.

@@ -23,6 +23,7 @@ mod cse;
 mod dce;
 mod decompose_ops;
 mod dissolve_groups;
+mod drop_neutral;
 mod eliminate_redundant_guards;
 mod erase_shape_information;
 mod fold_frozen;
@@ -83,6 +84,7 @@ pub use autocast::{has_autocast, refused_call};
 pub use bailout_graph::bailout_rest;
 pub use check_strict_fusion::check_strict_fusion;
 pub use context::{Context, Extras};
+pub use drop_neutral::has_neutral;
 pub use fired_rules::FiredRules;
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub(crate) use functionalize::copied_back;
@@ -119,6 +121,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce-allow-deleting-nodes-with-side-effects", "Eliminates dead ops even if they have side effects", dce::with_side_effects),
     Pass::directed("decompose-ops", "Decomposes addmm into mm and add", decompose_ops::DIRECTED),
     Pass::graph("dissolve-groups", "Inlines fusion groups into the enclosing graph", dissolve_groups::run),
+    Pass::graph("drop-neutral", "Leaves out x * 1, x + 0 and x - 0 of tensors as PyTorch's executor does", drop_neutral::run),
     Pass::graph("eliminate-redundant-guards", "Moves guards to definitions and drops those that follow from others", eliminate_redundant_guards::run),
     Pass::graph("erase-shape-information", "Erases dtypes, sizes and layouts from types", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights of a preceding convolution or linear", fold_frozen::run),

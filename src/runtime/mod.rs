@@ -3,8 +3,8 @@
 //! (`eval`); this layer knows control flow, calls, forks and `with`, and no tensor op by name.
 
 mod arguments;
-mod autocast;
 mod arithmetic;
+mod before_run;
 mod checks;
 mod code;
 mod composites;

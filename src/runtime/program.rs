@@ -6,7 +6,7 @@ use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
 use super::executor::{Call, Executor, Making, PlanReport};
-use super::{autocast, interpreter};
+use super::{before_run, interpreter};
 use crate::autodiff::Tape;
 use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
@@ -35,8 +35,8 @@ pub(super) struct Inner {
     fusion: Arc<FusionCounters>,
     /// Makes plans of calls from outside, where the program is to have them.
     executor: Option<Executor>,
-    /// Whether the module has the casts of its contexts of autocasting already.
-    is_cast: bool,
+    /// Whether the module is prepared already.
+    is_prepared: bool,
     /// Elements of an input from which groups get a compiled backward.
     pub(super) differentiates_from: usize,
     /// Whether all work is to be in fusion groups.
@@ -58,7 +58,7 @@ struct Setting {
     origins: Arc<OnceLock<Origins>>,
     log: LogSpec,
     plans: bool,
-    is_cast: bool,
+    is_prepared: bool,
     differentiates_from: Option<usize>,
     fails: Option<usize>,
     strict_fusion: bool,
@@ -84,14 +84,14 @@ impl Program {
         let _ = self.0.origins.set(origins);
     }
 
-    /// The same program with its module changed, by passes for instance; they see the casts of autocasting as ops.
+    /// The same program with its module changed, by passes for instance; they see it as it is prepared to run, with the casts of autocasting as ops.
     pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
         let mut module = self.0.module.clone();
-        if !self.0.is_cast {
-            autocast::cast_module(&mut module, &self.0.registry)?;
+        if !self.0.is_prepared {
+            before_run::prepare_module(&mut module, &self.0.registry)?;
         }
         change(&mut module, &self.0.registry)?;
-        Ok(self.with_module(module, Setting { is_cast: true, ..self.setting() }))
+        Ok(self.with_module(module, Setting { is_prepared: true, ..self.setting() }))
     }
 
     /// The same program with its fusion groups run by `backend`; ops outside of groups run on the CPU.
@@ -174,7 +174,7 @@ impl Program {
             origins: Arc::clone(&inner.origins),
             log: inner.fusion.log_spec().clone(),
             plans: inner.executor.is_some(),
-            is_cast: inner.is_cast,
+            is_prepared: inner.is_prepared,
             differentiates_from: Some(inner.differentiates_from),
             fails: inner.forced.as_ref().map(|forced| forced.number()),
             strict_fusion: inner.strict_fusion,
@@ -478,7 +478,7 @@ impl Inner {
             executor: setting.plans.then(|| Executor::new(forced.clone())),
             strict_fusion: setting.strict_fusion,
             forced,
-            is_cast: setting.is_cast,
+            is_prepared: setting.is_prepared,
             differentiates_from: setting.differentiates_from.unwrap_or(DIFFERENTIATES_FROM),
             origins: setting.origins,
             weak: weak.clone(),
@@ -514,11 +514,11 @@ impl Inner {
             .get(&name)
             .or_else(|| self.by_last_component(name.as_str()))
             .ok_or_else(|| Diagnostic::input(format!("function '{name}' is called but not defined")))?;
-        let cast = match self.is_cast {
+        let prepared = match self.is_prepared {
             true => None,
-            false => autocast::cast(&self.module, function, &self.registry)?,
+            false => before_run::prepared(&self.module, function, &self.registry)?,
         };
-        let graph = cast.as_ref().unwrap_or(&function.graph);
+        let graph = prepared.as_ref().unwrap_or(&function.graph);
         // PyTorch finds this before anything runs, so that there is no place to show.
         if let Some(reason) = refused_call(graph) {
             return Err(Diagnostic::raised("RuntimeError", reason));

@@ -34,7 +34,9 @@ pub use float8::{E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu};
 pub use foreign::Foreign;
 pub use layout::{Dims, Layout, broadcast_sizes, channels_last_strides, contiguous_strides, numel, wrap_dim};
 pub use pool::{keep_freed, kept_bytes};
-pub use promote::{Operand, Rank, check_promotion, check_promotions, common_dtype, promote_types, result_type};
+pub use promote::{
+    Operand, Rank, check_promotion, check_promotions, common_dtype, promote_types, result_type,
+};
 pub use quantizer::Quantizer;
 pub use scalar::Scalar;
 pub use storage::{DeviceBuffer, HostBytes, Pin, ReadBytes, Storage};
@@ -415,7 +417,7 @@ impl Tensor {
     pub fn set_requires_grad(&self, on: bool) -> Result<()> {
         if on && !(self.dtype().is_floating() || self.dtype().is_complex()) {
             return Err(Diagnostic::runtime(
-                "only Tensors of floating point and complex dtype can require gradients",
+                "Only Tensors of floating point and complex dtype can require gradients",
             ));
         }
         self.0.grad.write().requires_grad = on;

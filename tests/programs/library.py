@@ -144,3 +144,26 @@ def f(x: Tensor, which: int):
 def f(x: Tensor):
     return x * torch.ones([], dtype=torch.float64), x + (torch.ones([2], dtype=torch.float64) * 2)[0]
 #> f(torch.arange(3))
+#--- pad_sequence
+def pad_sequence(a: Tensor, b: Tensor):
+    xs = torch.nn.utils.rnn.pad_sequence([a, b], batch_first=True, padding_value=-1.0)
+    left = torch.nn.utils.rnn.pad_sequence([a, b], padding_side="left")
+    with torch.autograd.no_grad():
+        rows = torch.nn.utils.rnn.pad_sequence(xs)
+    return xs, left, rows
+
+#> pad_sequence(torch.ones(2, 3), torch.arange(12.0).reshape(4, 3))
+#--- no_context_enable_grad
+def no_context_enable_grad(a: Tensor):
+    with torch.enable_grad():
+        b = a + 1
+    return b
+
+#> no_context_enable_grad(torch.ones(2))
+#--- no_context_inference_mode
+def no_context_inference_mode(a: Tensor):
+    with torch.inference_mode():
+        b = a + 1
+    return b
+
+#> no_context_inference_mode(torch.ones(2))

@@ -176,3 +176,57 @@ def f(w, at, offsets):
 def f(q, k):
     return torch.nn.functional.scaled_dot_product_attention(q, k, k)
 #> f(torch.arange(24.).reshape(1, 2, 3, 4), torch.zeros(1, 2, 0, 4))
+#--- several_results_written
+def several_results_written(a: Tensor):
+    e = torch.empty([0])
+    i = torch.empty([0], dtype=torch.int32)
+    c = torch.empty([0], dtype=torch.complex64)
+    qr = torch.ops.aten.linalg_qr(a, "reduced", Q=e.clone(), R=e.clone())
+    lu = torch.ops.aten.linalg_lu_factor_ex(a, LU=e.clone(), pivots=i.clone(), info=i.clone())
+    unpacked = torch.lu_unpack(lu[0], lu[1], P=e.clone(), L=e.clone(), U=e.clone())
+    sym = a + a.t()
+    eigh = torch.ops.aten.linalg_eigh(sym, "L", eigvals=e.clone(), eigvecs=e.clone())
+    svd = torch.ops.aten.linalg_svd(a, False, U=e.clone(), S=e.clone(), Vh=e.clone())
+    inverse, info = torch.ops.aten.linalg_inv_ex(a, inverse=e.clone(), info=i.clone())
+    solved = torch.ops.aten.linalg_solve_ex(a, a, result=e.clone(), info=i.clone())
+    logs = torch.ops.aten.linalg_slogdet(a, sign=e.clone(), logabsdet=e.clone())
+    counted = torch.histogram(a, 4, hist=e.clone(), bin_edges=e.clone())
+    x, m = torch.triangular_solve(a, a, X=e.clone(), M=e.clone())
+    values, vectors = torch.ops.aten.linalg_eig(sym, eigenvalues=c.clone(), eigenvectors=c.clone())
+    l, failed = torch.ops.aten.linalg_cholesky_ex(a @ a.t(), L=e.clone(), info=i.clone())
+    shown = qr[0].abs(), qr[1].abs(), lu, unpacked, eigh[0], svd[1], inverse, info, solved, logs, counted, x, m
+    return shown, values.real.sort(), l, failed
+
+#> several_results_written(torch.tensor([[4.0, 1.0, 2.0], [0.5, 3.0, -1.0], [1.5, -2.0, 5.0]]))
+#--- results_of_another_dtype
+def results_of_another_dtype(a: Tensor):
+    return torch.ops.aten.linalg_qr(a, "reduced", Q=torch.empty([0], dtype=torch.float64), R=torch.empty([0]))
+
+#> results_of_another_dtype(torch.tensor([[4.0, 1.0], [0.5, 3.0]]))
+#--- odd_sums_of_products
+def odd_sums_of_products(b: Tensor, x: Tensor, w: Tensor):
+    return torch.addmm(b, x, w)
+
+#> odd_sums_of_products(torch.ones(2), torch.ones(1, 2), torch.ones(2, 1))
+#> odd_sums_of_products(torch.ones(3, 2, 2), torch.ones(2, 3), torch.ones(3, 2))
+#> odd_sums_of_products(torch.tensor([1, 2]), torch.ones(2, 3), torch.ones(3, 2))
+#--- complex_corners
+def complex_corners(x: Tensor, z: Tensor):
+    inf = float("inf")
+    n = torch.nan_to_num(torch.complex(torch.tensor([inf, 1.0, float("nan")]), torch.tensor([inf, -inf, 2.0])))
+    log = torch.logaddexp(torch.complex(torch.tensor([-inf]), torch.tensor([0.0])), torch.complex(torch.tensor([-inf]), torch.tensor([0.0])))
+    s = torch.linalg.svdvals(z.expand([3, 3]))
+    return n, log, torch.logcumsumexp(z, 1), s[0], torch.linalg.matrix_rank(z.expand([3, 3])), torch.renorm(x, 2.0, 0, 0.5)
+
+#> complex_corners(torch.full([1, 2], 60000.0, dtype=torch.float16), torch.complex(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[0.5, -1.0, 2.0]])))
+#--- lists_of_complex
+def lists_of_complex(x: complex):
+    return torch.tensor([x, x])
+
+#> lists_of_complex(1j)
+#--- refused_complex
+def refused_complex(x: Tensor):
+    return torch.relu(x)
+
+#> refused_complex(torch.complex(torch.ones(2), torch.ones(2)))
+#> refused_complex(torch.tensor([True]))

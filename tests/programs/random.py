@@ -40,3 +40,21 @@ def functional(x: Tensor):
 
 #> functional(torch.zeros([2, 3]))
 #> functional(torch.zeros([3, 2]).double())
+#--- bounds_of_floats
+def bounds_of_floats():
+    torch.manual_seed(2)
+    b = torch.zeros([6], dtype=torch.bfloat16).random_(0, 1000)
+    f = torch.zeros([6]).random_(3, 100000001)
+    h = torch.zeros([6], dtype=torch.float16).random_(5, None)
+    u = torch.zeros([400], dtype=torch.bfloat16).uniform_(1.0, 2.0)
+    return b, f, h, u, torch.zeros([6]).random_(7, None), torch.zeros([4], dtype=torch.int64).random_(-3, None), torch.zeros([5], dtype=torch.uint8).random_(200, None)
+
+#> bounds_of_floats()
+#--- out_of_bounds
+def out_of_bounds(x: Tensor, low: int, high: int):
+    return x.random_(low, high)
+
+#> out_of_bounds(torch.zeros([2], dtype=torch.uint8), 0, 1000)
+#> out_of_bounds(torch.zeros([2], dtype=torch.int8), -1000, 5)
+#> out_of_bounds(torch.zeros([2], dtype=torch.float16), 0, 100000)
+#> out_of_bounds(torch.zeros([2], dtype=torch.bool), 0, 3)

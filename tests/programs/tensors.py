@@ -203,3 +203,38 @@ def f(x):
     c, d = q.split(1)
     return a.dequantize(), b.int_repr(), c.dequantize(), d.q_scale(), torch.unbind(q)[1].dequantize()
 #> f(torch.arange(8.).reshape(2, 4))
+#--- neutral_elements
+def neutral_elements(a: Tensor):
+    m = a > 0
+    y = (a > 1) * 1
+    z = 0 + (a > 2)
+    w = (a < 0) - 0
+    kept = m * 1, m
+    written = (a > 0) * 1
+    written += 1
+    of_float = (a > 0) * 1.0, (a > 0) / 1, (a > 0) + 0.0
+    s = ((a > 0) * 1).sum(), torch.stack([(a > 0) * 1, a > 1])
+    return y.dtype, z.dtype, w, y + y, kept, written, of_float, s, a * 1
+
+#> neutral_elements(torch.tensor([1.5, -1.0, -0.0, 3.0]))
+#> neutral_elements(torch.tensor([1, -1, 0, 3]))
+#--- difference_of_bools
+def difference_of_bools(a: Tensor):
+    return ((a > 0) * 1) - 1
+
+#> difference_of_bools(torch.tensor([1, -1]))
+#--- negative_zero
+def negative_zero(a: Tensor):
+    return torch.signbit(a.neg() + 0), torch.signbit(a.neg() - 0)
+
+#> negative_zero(torch.tensor([0.0, 1.0]))
+#--- dead_writes
+def dead_writes(a: Tensor, b: Tensor):
+    t = a.clone().add_(b)
+    u = torch.zeros(2)
+    u[5] = 3
+    xs: List[int] = []
+    xs.append([1, 2][7])
+    return a
+
+#> dead_writes(torch.ones(2), torch.ones(3))

@@ -102,3 +102,13 @@ def f(a: int,
             b * 2 -
             1)
 #> f(1, 2)
+#--- floats_out_of_range
+def floats_out_of_range(s: str):
+    return float(s)
+
+#> floats_out_of_range("1e400")
+#> floats_out_of_range("-1e999")
+#> floats_out_of_range("1e-310")
+#> floats_out_of_range("nan(x_12)")
+#> floats_out_of_range("0e-400")
+#> floats_out_of_range("2.2250738585072014e-308")

@@ -2,13 +2,14 @@
 
 use super::chain::chain;
 use super::convert::with_strides;
+use super::dropout::combined;
 use super::kernels::compute::{compute_dtype, rounding};
 use super::kernels::product::{conjugate, contract, product, scaled, times_scalar};
 use super::kernels::rows::Rows;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
-use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, composite, contraction, one};
+use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, Variant, composite, contraction, one};
 use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
@@ -28,7 +29,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addmm,
-    ).infer(products::added)
+    ).infer(products::addmm)
     .inplace()
     .out("out"),
     contraction(
@@ -348,9 +349,16 @@ fn real_factors(a: &Args<'_>, first: usize, dtype: DType) -> Result<(Scalar, Sca
 fn addmm(args: &Args<'_>) -> Result<Outputs> {
     let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let is_one = |n: usize| args.scalar(n).map(|s| s.to_complex() == 1.0.into());
-    if is_one(3)? && is_one(4)? {
-        // TorchScript computes this as `mm` and `add`: the product is checked first, in its words.
+    if is_one(3)? && is_one(4)? && args.op.variant() == Variant::Plain {
+        // TorchScript computes this as `mm` and `add`: the product is checked first, in its words, and what is added may have
+        // another dtype or more dimensions.
         check_mm("mm", a, b)?;
+        let sizes = [a.sizes()[0], b.sizes()[1]];
+        if t.dtype() != a.dtype() || t.layout().broadcast_to(&sizes).is_none() {
+            let product = mm("mm", a, b, None)?;
+            let dtype = result_type(&[t.clone().into(), product.clone().into()]).unwrap_or(a.dtype());
+            return one(combined(&t.to_dtype(dtype)?, &product.to_dtype(dtype)?, false)?);
+        }
     }
     for (matrix, name) in [(a, "self"), (b, "mat2")] {
         if matrix.rank() != 2 {

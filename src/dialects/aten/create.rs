@@ -610,7 +610,7 @@ fn leaf_dtype(list: &List) -> Result<DType> {
             TypeKind::Int => return Ok(DType::I64),
             TypeKind::Float => return Ok(DType::F32),
             TypeKind::Bool => return Ok(DType::Bool),
-            TypeKind::Complex => return Ok(DType::C64),
+            TypeKind::Complex => break,
             TypeKind::Tensor(_) if list.is_empty() => return Err(not_a_number(EMPTY_LIST)),
             TypeKind::Tensor(_) => return Err(not_a_number("Tensor")),
             TypeKind::Str => return Err(not_a_number("str")),

@@ -205,7 +205,9 @@ fn renorm(a: &Args<'_>) -> Result<Outputs> {
     }
     let dim = wrap_dim(a.int(2)?, rank)?;
     let others: Vec<i64> = (0..rank).filter(|d| *d != dim).map(|d| d as i64).collect();
-    let norms = vector_norm(tensor, p, others, false, None)?.elements_as::<f64>()?;
+    // Norms of halves are no halves, which they may be too large for.
+    let wide = matches!(tensor.dtype(), DType::F16 | DType::BF16).then_some(DType::F32);
+    let norms = vector_norm(tensor, p, others, false, wide)?.elements_as::<f64>()?;
     let factors = norms.iter().map(|n| if *n > bound { bound / (n + 1e-7) } else { 1.0 }).scratch()?;
     let block = tensor.sizes()[dim + 1..].iter().fold(1i64, |n, s| n.saturating_mul(*s)).max(1) as usize;
     let dtype = tensor.dtype();

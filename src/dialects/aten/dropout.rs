@@ -63,7 +63,7 @@ fn each(x: &Tensor, f: impl Fn(f64) -> f64 + Sync) -> Result<Tensor> {
 }
 
 /// The product or the sum of two tensors of one dtype.
-fn combined(x: &Tensor, y: &Tensor, product: bool) -> Result<Tensor> {
+pub(super) fn combined(x: &Tensor, y: &Tensor, product: bool) -> Result<Tensor> {
     let combine = |x: Scalar, y: Scalar| match (x, y) {
         (Scalar::Complex(x), y) if product => Scalar::Complex(x * y.to_complex()),
         (Scalar::Complex(x), y) => Scalar::Complex(x + y.to_complex()),
@@ -119,11 +119,21 @@ fn throw(a: &Args<'_>, target: &Tensor, chance: f64) -> Result<()> {
 
 /// The result and the mask of `native_dropout`.
 pub fn native_dropout(a: &Args<'_>, input: &Tensor, p: f64) -> Result<Outputs> {
+    let dtype = input.dtype();
+    if !dtype.is_floating() && !dtype.is_complex() {
+        let dtype = dtype.type_name();
+        let text = format!("result type Float can't be cast to the desired output type {dtype}");
+        return Err(Diagnostic::runtime(text));
+    }
     let (kept, scale) = if p == 1.0 { (0.0, 0.0) } else { (1.0 - p, 1.0 / (1.0 - p)) };
     let mask = empty_like(input, DType::Bool)?;
     throw(a, &mask, kept)?;
-    let product = combined(input, &mask_as(&mask, input.dtype())?, true)?;
-    Ok(smallvec![each(&product, |x| x * scale)?.into(), mask.into()])
+    let product = combined(input, &mask_as(&mask, dtype)?, true)?;
+    let scaled = match dtype.is_complex() {
+        true => combined(&product, &Tensor::from_vec(&[scale], &[])?.to_dtype(dtype)?, true)?,
+        false => each(&product, |x| x * scale)?,
+    };
+    Ok(smallvec![scaled.into(), mask.into()])
 }
 
 /// A mask as numbers of a dtype, laid out as it is.

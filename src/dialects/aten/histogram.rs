@@ -16,11 +16,11 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
         |a| flat(a, Bins::Edges(vec![a.tensor(1)?.clone()]), None, a.opt_tensor(2)?, a.bool(3)?),
-    ),
+    ).outs("bins_tensor_out", &["hist", "bin_edges"]),
     opaque(
         "aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
         |a| flat(a, Bins::Counts(vec![a.int(1)?]), floats(a, 2)?, a.opt_tensor(3)?, a.bool(4)?),
-    ),
+    ).outs("bin_ct_out", &["hist", "bin_edges"]),
     opaque(
         "aten::histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
         |a| both(a, Bins::Counts(a.ints(1)?), floats(a, 2)?, a.opt_tensor(3)?, a.bool(4)?),

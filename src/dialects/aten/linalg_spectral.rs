@@ -18,14 +18,14 @@ use crate::tensor::{DType, Tensor};
 /// The rows.
 #[rustfmt::skip] // texts of meanings stay as they are
 pub static OPS: &[OpDef] = &[
-    opaque("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).infer(trial::kernel),
+    opaque("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).outs("out", &["Q", "R"]).infer(trial::kernel),
     composite(
         "aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
         "def qr(self: Tensor, some: bool=True) -> Tuple[Tensor, Tensor]:\n    \
          mode = 'complete'\n    if some:\n        mode = 'reduced'\n    \
          q, r = torch.linalg_qr(self, mode)\n    return q, r\n",
     ),
-    opaque("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf).infer(trial::kernel),
+    opaque("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf).outs("a", &["a", "tau"]).infer(trial::kernel),
     opaque("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder_product).infer(trial::kernel).out("out"),
     opaque("aten::orgqr(Tensor self, Tensor input2) -> Tensor", householder_product).out("out").alias_of("linalg_householder_product"),
     opaque(
@@ -35,7 +35,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
         |a| several(singular(a.tensor(0)?, a.bool(1)?)?),
-    ).infer(trial::kernel),
+    ).outs("U", &["U", "S", "Vh"]).infer(trial::kernel),
     opaque(
         "aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
         |a| {
@@ -57,17 +57,17 @@ pub static OPS: &[OpDef] = &[
          m = self.size(-2)\n        n = self.size(-1)\n        batch = self.size()[:-2]\n        \
          return self.new_zeros(batch + [m, m]), s, self.new_zeros(batch + [n, n])\n    \
          return u, s, vh.mH\n",
-    ),
+    ).outs("U", &["U", "S", "V"]),
     opaque("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", |a| {
         several(hermitian(a)?)
-    }).infer(trial::kernel),
+    }).outs("eigvals", &["eigvals", "eigvecs"]).infer(trial::kernel),
     opaque("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| {
         let [values, vectors] = hermitian(a)?;
         let vectors = if a.bool(2)? { vectors } else { Tensor::zeros(vectors.dtype(), &[0])? };
         several([values, vectors])
     }),
     opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).infer(trial::kernel).out_exact("out"),
-    opaque("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| several(general(a)?))
+    opaque("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| several(general(a)?)).outs("out", &["eigenvalues", "eigenvectors"])
         .infer(trial::kernel),
     opaque("aten::linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a)?[0].clone())).infer(trial::kernel)
         .out_exact("out"),
@@ -87,7 +87,7 @@ pub static OPS: &[OpDef] = &[
          raise RuntimeError('linalg.polar: input must have at least as many rows as columns, but got {} by {} matrices'.format(A.size(-2), A.size(-1)))\n    \
          u, s, vh = torch.linalg_svd(A, False)\n    \
          return torch.matmul(u, vh), torch.matmul(vh.mH * s.unsqueeze(-2), vh)\n",
-    ),
+    ).outs("out", &["U", "H"]),
     composite(
         "aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
         PINV,
@@ -140,7 +140,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
         least_squares,
-    ).infer(trial::kernel),
+    ).outs("out", &["solution", "residuals", "rank", "singular_values"]).infer(trial::kernel),
     composite(
         "aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         MATRIX_NORM,

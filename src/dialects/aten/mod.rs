@@ -54,6 +54,7 @@ mod pool_checks;
 mod pool_images;
 pub mod program;
 pub mod random;
+mod random_ints;
 pub mod recurrent;
 pub mod reduce;
 pub mod resample;

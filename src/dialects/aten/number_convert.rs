@@ -219,8 +219,9 @@ fn leading_float(text: &str) -> Option<(f64, usize)> {
     let lower = text[sign..].to_ascii_lowercase();
     let signed = |x: f64| if text.starts_with('-') { -x } else { x };
     for (word, value) in [("infinity", f64::INFINITY), ("inf", f64::INFINITY), ("nan", f64::NAN)] {
-        if lower.starts_with(word) {
-            return Some((signed(value), sign + word.len()));
+        if let Some(rest) = lower.strip_prefix(word) {
+            let note = if word == "nan" { note(rest) } else { 0 };
+            return Some((signed(value), sign + word.len() + note));
         }
     }
     if let Some((value, used)) = lower.strip_prefix("0x").and_then(leading_hex_float) {
@@ -247,7 +248,20 @@ fn leading_float(text: &str) -> Option<(f64, usize)> {
         }
     }
     let value: f64 = lower[..end].parse().ok()?;
+    // C calls numbers out of range that round to infinity, or to none with all bits.
+    let mantissa = lower[..end].split('e').next().unwrap_or_default();
+    let is_zero = !mantissa.contains(|c| matches!(c, '1'..='9'));
+    if value.is_infinite() || value.abs() < f64::MIN_POSITIVE && !is_zero {
+        return None;
+    }
     Some((signed(value), sign + end))
+}
+
+/// The length of what may stand behind `nan`: letters, digits and underscores in parentheses.
+fn note(text: &str) -> usize {
+    let Some(inner) = text.strip_prefix('(') else { return 0 };
+    let name = inner.bytes().take_while(|c| c.is_ascii_alphanumeric() || *c == b'_').count();
+    if inner.as_bytes().get(name) == Some(&b')') { name + 2 } else { 0 }
 }
 
 /// Text of the one byte that is left of a code point; from 128 on such a byte is no text.

@@ -5,6 +5,7 @@ use super::create::{LIKE, asked, like};
 use super::dropout::rounded_to;
 use super::kernels::wide::store;
 use super::list::nothing;
+use super::random_ints::{any_number, between, onwards};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::generator::Generator;
 use crate::dialects::shapes::joins;
@@ -123,7 +124,13 @@ pub static OPS: &[OpDef] = &[
         if from > to {
             return fail(format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}"));
         }
-        refill(a, 3, "check_uniform_bounds", |g, draw| Ok(scaled(uniform(g, draw)?, to - from, from)))
+        let rounded = rounded_to(a.tensor(0)?.dtype().to_real());
+        refill(a, 3, "check_uniform_bounds", |g, draw| {
+            let mut drawn = scaled(uniform(g, draw)?, to - from, from);
+            // The upper end is left out, also where a number would round to it.
+            drawn.iter_mut().filter(|x| rounded(**x) == rounded(to)).for_each(|x| *x = from);
+            Ok(drawn)
+        })
     })
     .effects(Effects::RANDOM),
     opaque("aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
@@ -185,17 +192,15 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", |a| refill_ints(a, 1, any_number))
         .effects(Effects::RANDOM),
     opaque("aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", |a| {
-        let range = range_of("random_", 0, a.int(1)?)?;
-        refill_ints(a, 2, move |g, _| g.below(range) as i64)
+        refill_ints(a, 2, between(a.tensor(0)?.dtype(), 0, a.int(1)?)?)
     })
     .effects(Effects::RANDOM),
     opaque("aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", |a| {
-        let from = a.int(1)?;
-        let Some(to) = a.opt_int(2)? else {
-            return Err(Diagnostic::unsupported("aten::random_ from a number without an end"));
-        };
-        let range = range_of("random_", from, to)?;
-        refill_ints(a, 3, move |g, _| from.wrapping_add(g.below(range) as i64))
+        let (dtype, from) = (a.tensor(0)?.dtype(), a.int(1)?);
+        match a.opt_int(2)? {
+            Some(to) => refill_ints(a, 3, between(dtype, from, to)?),
+            None => refill_ints(a, 3, onwards(dtype, from)?),
+        }
     })
     .effects(Effects::RANDOM),
     opaque("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", |a| {
@@ -382,13 +387,6 @@ fn alike(a: &Args<'_>, options: usize, draw: DrawReal) -> Result<Outputs> {
     filled(a, t.clone(), draw)
 }
 
-fn range_of(name: &str, low: i64, high: i64) -> Result<u64> {
-    if low >= high {
-        return fail(format!("{name} expects 'from' to be less than 'to', but got from={low} >= to={high}"));
-    }
-    Ok(high.wrapping_sub(low) as u64)
-}
-
 /// Gives every element a whole number, in the order in which they lie in memory.
 fn whole_numbers(
     a: &Args<'_>,
@@ -404,29 +402,24 @@ fn whole_numbers(
     one(target.clone())
 }
 
-fn between(low: i64, high: i64) -> Result<impl Fn(&mut Generator, DType) -> i64> {
-    let range = range_of("random_", low, high)?;
-    Ok(move |g: &mut Generator, _| low.wrapping_add(g.below(range) as i64))
-}
-
 fn integers(a: &Args<'_>, low: Option<usize>, high: usize, sizes: usize) -> Result<Outputs> {
     let low = low.map_or(Ok(0), |n| a.int(n))?;
     let dtype = asked(a, sizes + 1)?.unwrap_or(DType::I64);
-    whole_numbers(a, &Tensor::zeros(dtype, &a.ints(sizes)?)?, between(low, a.int(high)?)?)
+    whole_numbers(a, &Tensor::zeros(dtype, &a.ints(sizes)?)?, between(dtype, low, a.int(high)?)?)
 }
 
 fn integers_like(a: &Args<'_>, low: Option<usize>, high: usize) -> Result<Outputs> {
     let low = low.map_or(Ok(0), |n| a.int(n))?;
     let template = like(a, high + 1, Scalar::Int(0))?;
     let Some(Value::Tensor(t)) = template.first() else { return Ok(template) };
-    whole_numbers(a, t, between(low, a.int(high)?)?)
+    whole_numbers(a, t, between(t.dtype(), low, a.int(high)?)?)
 }
 
 fn permutation(a: &Args<'_>) -> Result<Outputs> {
     let n = a.int(0)?;
     let dtype = asked(a, 1)?.unwrap_or(DType::I64);
     if n < 0 {
-        return fail(format!("n must be non-negative, got {n}"));
+        return fail(format!("Trying to create tensor with negative dimension {n}: [{n}]"));
     }
     if n >= i64::from(u32::MAX) / 20 {
         return Err(Diagnostic::unsupported(format!("aten::randperm of {n} numbers")));
@@ -467,22 +460,6 @@ fn refill_ints(
     whole_numbers(a, a.tensor(0)?, draw)
 }
 
-/// Any whole number that the dtype holds exactly.
-fn any_number(g: &mut Generator, dtype: DType) -> i64 {
-    match dtype {
-        DType::F64 => (g.bits64() % ((1 << 53) + 1)) as i64,
-        DType::I64 => (g.bits64() & i64::MAX as u64) as i64,
-        DType::Bool => i64::from(g.bits32() & 1),
-        DType::F32 => i64::from(g.bits32() % ((1 << 24) + 1)),
-        DType::F16 => i64::from(g.bits32() % ((1 << 11) + 1)),
-        DType::BF16 => i64::from(g.bits32() % ((1 << 8) + 1)),
-        DType::I32 => i64::from(g.bits32() & 0x7fff_ffff),
-        DType::I16 => i64::from(g.bits32() & 0x7fff),
-        DType::I8 => i64::from(g.bits32() & 0x7f),
-        _ => i64::from(g.bits32() & 0xff),
-    }
-}
-
 /// One throw for each element of `target`, by the probability of its place.
 fn coins(a: &Args<'_>, generator: usize, target: &Tensor, probabilities: &Tensor) -> Result<()> {
     expect_default(a, generator)?;
@@ -496,8 +473,10 @@ fn coins(a: &Args<'_>, generator: usize, target: &Tensor, probabilities: &Tensor
     let walk = Walk::new(&[layout, probabilities.layout()])?;
     let seen = |n: usize| walk.operands[n].clone();
     let chances = probabilities.with_layout(seen(1))?.elements_as::<f64>()?;
-    if let Some(p) = chances.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-        return fail(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got p={p}"));
+    if chances.iter().any(|p| !(0.0..=1.0).contains(p)) {
+        let text = "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, \
+                    please report an enhancement request to PyTorch.)";
+        return fail(text.to_string());
     }
     let drawn = a.run.with_generator(|g| {
         let throw = |p: &f64| if double { g.uniform() < *p } else { g.uniform_single() < *p };
@@ -563,7 +542,13 @@ fn multinomial(a: &Args<'_>) -> Result<Outputs> {
         return fail("probability tensor contains either `inf`, `nan` or element < 0".to_string());
     }
     let rows = w.chunks(width.max(1) as usize).scratch()?;
-    if rows.iter().any(|row| row.iter().sum::<f64>() == 0.0) {
+    if width == 0 && count == 1 {
+        return fail(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+                .into(),
+        );
+    }
+    if width == 0 || rows.iter().any(|row| row.iter().sum::<f64>() == 0.0) {
         return fail("invalid multinomial distribution (sum of probabilities <= 0)".to_string());
     }
     let mut out: Scratch<i64> = Scratch::default();

@@ -9,6 +9,7 @@ use crate::dialects::shapes::reductions;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{DType, Tensor, wrap_dim};
 use crate::value::Value;
+use num_complex::Complex64;
 use std::cmp::Ordering;
 
 /// The rows.
@@ -124,7 +125,13 @@ fn logcumsumexp(a: &Args<'_>) -> Result<Outputs> {
     let dim = wrap_dim(a.int(1)?, tensor.rank())?;
     let dtype = tensor.dtype();
     if dtype.is_complex() {
-        return Err(crate::diag::Diagnostic::unsupported("aten::logcumsumexp of a complex tensor"));
+        return one(scan::<Complex64>(tensor, dim, dtype, |row, out| {
+            let mut total = Complex64::new(f64::NEG_INFINITY, 0.0);
+            for (x, out) in row.iter().zip(out) {
+                total = complex_log_add(*x, total);
+                *out = total;
+            }
+        })?);
     }
     if !dtype.is_floating() {
         return Err(not_implemented("logcumsumexp_out_cpu", dtype));
@@ -145,6 +152,20 @@ fn log_add(x: f64, y: f64) -> f64 {
     }
     let (small, large) = (x.min(y), x.max(y));
     if small != large || small.is_finite() { (small - large).exp().ln_1p() + large } else { x }
+}
+
+/// ln(e^x + e^y) of complex numbers. NaN in any part makes both NaN; of two numbers of size zero the angle cannot be told.
+fn complex_log_add(x: Complex64, y: Complex64) -> Complex64 {
+    if x.is_nan() || y.is_nan() {
+        return Complex64::new(f64::NAN, f64::NAN);
+    }
+    let (small, large) = if x.re < y.re { (x, y) } else { (y, x) };
+    if small.re == large.re && small.re.is_infinite() {
+        return if small.re < 0.0 { small } else { (small.exp() + large.exp()).ln() };
+    }
+    let z = (small - large).exp();
+    let log1p = Complex64::new(0.5 * (z.re * (2.0 + z.re) + z.im * z.im).ln_1p(), z.im.atan2(1.0 + z.re));
+    large + log1p
 }
 
 #[cfg(test)]

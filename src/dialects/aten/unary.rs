@@ -536,16 +536,18 @@ fn logit(p: &mut Program, x: &[Sv]) -> Sv {
 fn nan_to_num(p: &mut Program, x: &[Sv]) -> Sv {
     let x = x[0];
     if p.dtype(x).is_complex() {
-        let (re, im) = (p.real(x), p.imag(x));
-        let (re, im) = (nan_to_num(p, &[re]), nan_to_num(p, &[im]));
+        let (re, im, part) = (p.real(x), p.imag(x), p.source_dtype(x).to_real());
+        let (re, im) = (real_nan_to_num(p, re, part), real_nan_to_num(p, im, part));
         let i = p.constant(Scalar::Complex(num_complex::Complex64::I), p.dtype(x));
         let (re, im) = (p.convert(re, p.dtype(x)), p.mul(im, i));
         return p.add(re, im);
     }
-    if !is_float(p, x) {
-        return x;
-    }
-    let largest = match p.source_dtype(x) {
+    if is_float(p, x) { real_nan_to_num(p, x, p.source_dtype(x)) } else { x }
+}
+
+/// The same of real numbers of a dtype.
+fn real_nan_to_num(p: &mut Program, x: Sv, dtype: DType) -> Sv {
+    let largest = match dtype {
         DType::F16 => half::f16::MAX.to_f64(),
         DType::BF16 => half::bf16::MAX.to_f64(),
         DType::F32 => f64::from(f32::MAX),

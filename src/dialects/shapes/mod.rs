@@ -501,18 +501,19 @@ pub fn infer(operands: &Operands<'_>) -> Results {
         Family::Gather => results.into_iter().map(forget_view).collect(),
         _ => results,
     });
-    let out = operands.get("out").and_then(as_tensor);
-    match (plain, out) {
-        (Some(mut results), Some(out)) if results.len() == 1 => {
-            if let Some(Known::Tensor(t)) = results.first_mut() {
-                // The sizes are those of the result; the layout is that of the tensor that was given.
-                (t.dtype, t.strides, t.requires_grad) = (out.dtype, None, out.requires_grad);
-            }
-            Some(results)
-        }
-        (_, Some(_)) => None,
-        (plain, None) => plain,
+    let names = if op.variant() == Variant::Out { op.def().outs } else { &["out"] };
+    let outs: Vec<&TensorType> = names.iter().filter_map(|name| as_tensor(operands.get(name)?)).collect();
+    if outs.is_empty() {
+        return plain;
     }
+    let mut results = plain.filter(|results| results.len() == outs.len())?;
+    for (result, out) in results.iter_mut().zip(outs) {
+        if let Known::Tensor(t) = result {
+            // The sizes are those of the result; the layout is that of the tensor that was given.
+            (t.dtype, t.strides, t.requires_grad) = (out.dtype, None, out.requires_grad);
+        }
+    }
+    Some(results)
 }
 
 /// Strides stay known only where they are those of a dense tensor.

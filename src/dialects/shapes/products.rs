@@ -43,6 +43,23 @@ pub fn added(operands: &Operands<'_>) -> Results {
     result(operands, own, sizes)
 }
 
+/// The same of `addmm`, which is a product and a sum where both factors are one: what is added may have another dtype and more
+/// dimensions than the product then.
+pub fn addmm(operands: &Operands<'_>) -> Results {
+    let (own, a, b) = (operands.first()?, tensor_at(operands, 1)?, tensor_at(operands, 2)?);
+    let sizes = a.sizes.as_deref().zip(b.sizes.as_deref()).and_then(|(a, b)| product_sizes(a, b))?;
+    let fits = own.sizes.as_deref().is_some_and(|own| {
+        let fits =
+            |(own, size): (&Dim, &Dim)| own == &Dim::Known(1) || own == size && matches!(size, Dim::Known(_));
+        own.len() <= sizes.len() && own.iter().rev().zip(sizes.iter().rev()).all(fits)
+    });
+    if fits && own.dtype.is_some() && own.dtype == a.dtype {
+        result(operands, own, Some(sizes))
+    } else {
+        None
+    }
+}
+
 /// The last dimension becomes that of the weight.
 pub fn linear(operands: &Operands<'_>) -> Results {
     let (input, weight) = (operands.first()?, operands.tensor("weight")?);

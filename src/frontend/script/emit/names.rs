@@ -427,10 +427,14 @@ impl Emitter<'_> {
             "torch.amp" | "torch.amp.autocast_mode" | "torch.cuda.amp" | "torch.cpu.amp" | "torch.jit" => {
                 self.unit.python_class(&path, span)?.map_or_else(missing, Ok)
             }
-            "torch.autograd" if matches!(name, "grad" | "backward") => self.op_or("aten", name, missing),
+            "torch.autograd" => match name {
+                "no_grad" => Ok(Sugared::Context(Context::NoGrad)),
+                "grad" | "backward" => self.op_or("aten", name, missing),
+                _ => missing(),
+            },
             "math" | "cmath" => self.math_attribute(module, name, span),
             "ops" | "torch.ops" => Ok(Sugared::Namespace(format!("ops.{name}"))),
-            "torch.nn.functional" | "torch.nn.init" => {
+            "torch.nn.functional" | "torch.nn.init" | "torch.nn.utils.rnn" => {
                 if let Some(dispatch) = library::dispatch(module, name) {
                     return Ok(Sugared::Dispatch("torch.nn.functional", dispatch));
                 }
@@ -439,19 +443,12 @@ impl Emitter<'_> {
                 }
                 match self.unit.python_function(module, library::python_name(name))? {
                     Some(function) => Ok(Sugared::Function(function)),
+                    None if module == "torch.nn.utils.rnn" => missing(),
                     None => self.op_or("aten", library::op_name(name), missing),
                 }
             }
-            "torch._C._nn" => self.op_or("aten", name, missing),
             "torch.nn" if name == "Parameter" => Ok(Sugared::Type(Type::tensor())),
-            "torch.nn"
-            | "torch.autograd"
-            | "torch.autograd.profiler"
-            | "torch.profiler"
-            | "typing"
-            | "collections"
-            | "warnings" => missing(),
-            "torch.Tensor" => self.op_or("aten", name, missing),
+            "torch.Tensor" | "torch._C._nn" => self.op_or("aten", name, missing),
             _ => {
                 if let Some(namespace) = module.strip_prefix("ops.") {
                     return self.op_or(namespace, name, missing);
@@ -733,6 +730,8 @@ fn torch_special(path: &str) -> Option<Sugared> {
         | "torch.nn"
         | "torch.nn.functional"
         | "torch.nn.init"
+        | "torch.nn.utils"
+        | "torch.nn.utils.rnn"
         | "torch.linalg"
         | "torch.fft"
         | "torch.special"
@@ -769,7 +768,6 @@ fn torch_special(path: &str) -> Option<Sugared> {
         "torch.jit.is_scripting" => Sugared::Special(Special::IsScripting),
         "torch.jit.is_tracing" | "torch._C._get_tracing_state" => Sugared::Special(Special::IsTracing),
         "torch.no_grad" => Sugared::Context(Context::NoGrad),
-        "torch.enable_grad" => Sugared::Context(Context::EnableGrad),
         "torch.autograd.profiler.record_function" | "torch.profiler.record_function" => {
             Sugared::Context(Context::RecordFunction)
         }

@@ -292,13 +292,11 @@ impl Emitter<'_> {
     }
 
     fn enter_context(&mut self, context: Context, span: &Span) -> Result<Leave> {
-        let enabled = match context {
-            Context::NoGrad => false,
-            Context::EnableGrad => true,
-            Context::RecordFunction => return Ok(Leave::Nothing),
-        };
+        if context == Context::RecordFunction {
+            return Ok(Leave::Nothing);
+        }
         let former = self.emit_value(Symbol::new("aten::is_grad_enabled"), &[], Type::bool(), span);
-        let flag = self.bool(enabled, span);
+        let flag = self.bool(false, span);
         self.emit(Symbol::new("aten::set_grad_enabled"), &[flag], &[], span);
         Ok(Leave::GradMode(former))
     }

@@ -108,8 +108,6 @@ pub(super) enum Special {
 pub(super) enum Context {
     /// `torch.no_grad()`
     NoGrad,
-    /// `torch.enable_grad()`
-    EnableGrad,
     /// `torch.autograd.profiler.record_function(name)`
     RecordFunction,
 }

@@ -1,5 +1,5 @@
 //! Functions that PyTorch writes in Python, as TorchScript text of our own: those of `torch` itself, of
-//! `torch.nn.init`, and of `torch.nn.functional` (`functional` has the short ones that are made by rule, `layers` the
+//! `torch.nn.init` and `torch.nn.utils.rnn`, and of `torch.nn.functional` (`functional` has the short ones that are made by rule, `layers` the
 //! longer ones, `attention` and `resampling` theirs). Facts: names, parameters and defaults of the documentation.
 //! Random initializers are left out: they need PyTorch's generator.
 
@@ -18,6 +18,7 @@ pub(super) fn source(module: &str, name: &str) -> Option<String> {
     let text = match module {
         "torch" => find(TORCH)?,
         "torch.nn.init" => find(INIT)?,
+        "torch.nn.utils.rnn" => find(SEQUENCES)?,
         "torch.nn.functional" => functional::source(name)
             .or_else(|| find(layers::TABLE))
             .or_else(|| find(attention::TABLE))
@@ -65,6 +66,7 @@ const ONLY_PYTHON: &[&str] = &[
     "autocast_increment_nesting",
     "clear_autocast_cache",
     "dsmm",
+    "enable_grad",
     "finfo",
     "fork",
     "from_numpy",
@@ -83,6 +85,7 @@ const ONLY_PYTHON: &[&str] = &[
     "iinfo",
     "import_ir_module",
     "import_ir_module_from_buffer",
+    "inference_mode",
     "init_num_threads",
     "initial_seed",
     "is_anomaly_check_nan_enabled",
@@ -377,6 +380,15 @@ const TORCH: &[(&str, &str)] = &[
     return torch.linalg.vector_norm(input, order, over, keepdim, dtype=dtype)
 "),
 ];
+
+const SEQUENCES: &[(&str, &str)] = &[(
+    "pad_sequence",
+    "def pad_sequence(sequences: Union[Tensor, List[Tensor]], batch_first: bool=False, padding_value: float=0.0, padding_side: str='right') -> Tensor:
+    if isinstance(sequences, Tensor):
+        sequences = sequences.unbind(0)
+    return torch._C._nn.pad_sequence(sequences, batch_first, padding_value, padding_side)
+",
+)];
 
 const INIT: &[(&str, &str)] = &[
     (

@@ -36,12 +36,19 @@ pub fn svd<F: Field>(matrix: &Mat<F>, full: bool) -> Svd<F> {
     let floor = s.first().copied().unwrap_or(0.0) * f64::EPSILON * m.max(1) as f64;
     let mut columns: Vec<Option<Vec<F>>> = order
         .iter()
-        .map(|j| (norms[*j] > floor).then(|| (0..m).map(|i| a[(*j, i)] / F::of(norms[*j])).collect()))
+        .map(|j| (norms[*j] > floor).then(|| (0..m).map(|i| over(a[(*j, i)], norms[*j])).collect()))
         .collect();
     columns.resize(if full { m } else { n }, None);
     let u = complete(columns, m);
     let v = Mat::from_fn(n, n, |i, j| v[(order[j], i)]);
     Svd { u, s, v }
+}
+
+/// A number divided by a real one: complex division would square that, to zero where it is small.
+fn over<F: Field>(x: F, by: f64) -> F {
+    const SMALL: f64 = 1e-140;
+    const UP: f64 = 1e160;
+    if by < SMALL { (x * F::of(UP)) / F::of(by * UP) } else { x / F::of(by) }
 }
 
 /// Makes each pair of columns orthogonal once; whether any was not.
@@ -68,7 +75,7 @@ fn sweep<F: Field>(a: &mut Mat<F>, v: &mut Mat<F>) -> bool {
             let zeta = (beta - alpha) / (2.0 * size);
             let t = 1f64.copysign(zeta) / (zeta.abs() + zeta.hypot(1.0));
             let c = 1.0 / t.hypot(1.0);
-            let (phase, c, s) = (gamma / F::of(size), F::of(c), F::of(c * t));
+            let (phase, c, s) = (over(gamma, size), F::of(c), F::of(c * t));
             for matrix in [&mut *a, &mut *v] {
                 for i in 0..matrix.cols {
                     let (x, y) = (matrix[(p, i)], matrix[(q, i)] * phase.conj());
@@ -96,7 +103,7 @@ fn complete<F: Field>(columns: Vec<Option<Vec<F>>>, m: usize) -> Mat<F> {
         let norm = x.iter().fold(0.0f64, |sum, x| sum.hypot(x.modulus()));
         if let Some(first) = x.get_mut(k) {
             let size = first.modulus();
-            let phase = if size > 0.0 { *first / F::of(size) } else { F::ONE };
+            let phase = if size > 0.0 { over(*first, size) } else { F::ONE };
             *first = *first + phase * F::of(norm);
         }
         let square: f64 = x.iter().map(|x| (x.conj() * *x).re()).sum();
