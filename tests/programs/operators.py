@@ -230,3 +230,15 @@ def refused_complex(x: Tensor):
 
 #> refused_complex(torch.complex(torch.ones(2), torch.ones(2)))
 #> refused_complex(torch.tensor([True]))
+#--- of_nothing
+def of_nothing(n: int):
+    a = torch.linalg.cond(torch.zeros([0, 0])), torch.linalg.cond(torch.zeros([3, 0, 0]), "fro")
+    return a, torch.fft.rfftfreq(-2), torch.fft.fftfreq(0), torch.fft.fftfreq(n)
+
+#> of_nothing(3)
+#> of_nothing(-2)
+#--- whole_frequencies
+def whole_frequencies():
+    return torch.fft.fftfreq(5, dtype=torch.int64)
+
+#> whole_frequencies()

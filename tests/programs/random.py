@@ -58,3 +58,23 @@ def out_of_bounds(x: Tensor, low: int, high: int):
 #> out_of_bounds(torch.zeros([2], dtype=torch.int8), -1000, 5)
 #> out_of_bounds(torch.zeros([2], dtype=torch.float16), 0, 100000)
 #> out_of_bounds(torch.zeros([2], dtype=torch.bool), 0, 3)
+#--- parameters_out_of_range
+def parameters_out_of_range(x: Tensor, a: float, which: int):
+    if which == 0:
+        return x.cauchy_(0.0, a)
+    if which == 1:
+        return x.log_normal_(0.0, a)
+    if which == 2:
+        return torch.randperm(300, dtype=torch.uint8)
+    if which == 3:
+        return torch.randperm(3000, dtype=torch.float16)
+    if which == 4:
+        return torch.randperm(-1)
+    return torch.bernoulli(x + 1.5)
+
+#> parameters_out_of_range(torch.zeros(2), -1.0, 0)
+#> parameters_out_of_range(torch.zeros(2), 0.0, 1)
+#> parameters_out_of_range(torch.zeros(2), 0.0, 2)
+#> parameters_out_of_range(torch.zeros(2), 0.0, 3)
+#> parameters_out_of_range(torch.zeros(2), 0.0, 4)
+#> parameters_out_of_range(torch.zeros(2), 0.0, 5)

@@ -133,6 +133,10 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         "def fft_fftfreq(n: int, d: float=1., *, dtype: Optional[int]=None, layout: Optional[int]=None, device: Optional[Device]=None, pin_memory: Optional[bool]=None) -> Tensor:\n    \
+         if dtype is not None:\n        \
+         if not (torch.empty([0], dtype=dtype).is_floating_point() or torch.empty([0], dtype=dtype).is_complex()):\n            \
+         raise RuntimeError('fftfreq requires a floating point or complex dtype')\n    \
+         if n < 0:\n        raise RuntimeError('Trying to create tensor with negative dimension {}: [{}]'.format(n, n))\n    \
          r = torch.arange(n, dtype=dtype)\n    \
          if dtype is None:\n        r = r.to(torch.float32)\n    \
          return torch.where(r < (n + 1) // 2, r, r - n) * (1. / (n * d))\n",
@@ -140,7 +144,12 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         "def fft_rfftfreq(n: int, d: float=1., *, dtype: Optional[int]=None, layout: Optional[int]=None, device: Optional[Device]=None, pin_memory: Optional[bool]=None) -> Tensor:\n    \
-         r = torch.arange(n // 2 + 1, dtype=dtype)\n    \
+         if dtype is not None:\n        \
+         if not (torch.empty([0], dtype=dtype).is_floating_point() or torch.empty([0], dtype=dtype).is_complex()):\n            \
+         raise RuntimeError('rfftfreq requires a floating point or complex dtype')\n    \
+         m = n // 2 + 1\n    \
+         if m < 0:\n        raise RuntimeError('Trying to create tensor with negative dimension {}: [{}]'.format(m, m))\n    \
+         r = torch.arange(m, dtype=dtype)\n    \
          if dtype is None:\n        r = r.to(torch.float32)\n    \
          return r * (1. / (n * d))\n",
     ),

@@ -177,6 +177,8 @@ pub static OPS: &[OpDef] = &[
         "def linalg_cond(self: Tensor, p: Optional[number]=None) -> Tensor:\n    \
          if self.dim() < 2:\n        raise RuntimeError('linalg.cond: The input tensor must have at least 2 dimensions.')\n    \
          order = 2.\n    if p is not None:\n        order = float(p)\n    \
+         if self.numel() == 0:\n        \
+         return torch.zeros(self.size()[:-2], dtype=torch.linalg_vector_norm(self).dtype)\n    \
          if abs(order) == 2.:\n        \
          s = torch.linalg_svdvals(self)\n        \
          first = s.select(-1, 0)\n        last = s.select(-1, -1)\n        \
@@ -189,6 +191,8 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::linalg_cond.p_str(Tensor self, str p) -> Tensor",
         "def linalg_cond(self: Tensor, p: str) -> Tensor:\n    \
+         if self.numel() == 0:\n        \
+         return torch.zeros(self.size()[:-2], dtype=torch.linalg_vector_norm(self).dtype)\n    \
          if p == 'nuc':\n        \
          return torch.linalg_svdvals(self).sum(-1) * torch.linalg_svdvals(torch.linalg_inv(self)).sum(-1)\n    \
          inverse, info = torch.linalg_inv_ex(self)\n    \

@@ -5,7 +5,7 @@ use super::create::{LIKE, asked, like};
 use super::dropout::rounded_to;
 use super::kernels::wide::store;
 use super::list::nothing;
-use super::random_ints::{any_number, between, onwards};
+use super::random_ints::{any_number, between, limits, mantissa, onwards};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::generator::Generator;
 use crate::dialects::shapes::joins;
@@ -163,6 +163,9 @@ pub static OPS: &[OpDef] = &[
     .out("float_Tensor_out"),
     opaque("aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (mean, std) = (a.float(1)?, a.float(2)?);
+        if std <= 0.0 {
+            return fail(format!("log_normal_ expects std > 0.0, but found std={std}"));
+        }
         refill(a, 3, "log_normal_cpu", |g, draw| each(draw.count, || (mean + std * g.normal()).exp()))
     })
     .effects(Effects::RANDOM),
@@ -176,6 +179,9 @@ pub static OPS: &[OpDef] = &[
     .effects(Effects::RANDOM),
     opaque("aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (median, sigma) = (a.float(1)?, a.float(2)?);
+        if sigma <= 0.0 {
+            return fail(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}"));
+        }
         refill(a, 3, "cauchy_cpu", |g, draw| {
             each(draw.count, || median + sigma * (std::f64::consts::PI * (g.uniform() - 0.5)).tan())
         })
@@ -185,6 +191,10 @@ pub static OPS: &[OpDef] = &[
         let p = a.float(1)?;
         if !(0.0 < p && p < 1.0) {
             return fail(format!("geometric_ expects p to be in (0, 1), but got p={p}"));
+        }
+        let dtype = a.tensor(0)?.dtype();
+        if dtype.is_complex() || dtype == DType::Bool {
+            return Err(super::kernels::range::not_implemented("geometric_cpu", dtype));
         }
         refill(a, 2, "", |g, draw| each(draw.count, || (g.uniform().ln() / (1.0 - p).ln()).ceil()))
     })
@@ -420,6 +430,17 @@ fn permutation(a: &Args<'_>) -> Result<Outputs> {
     let dtype = asked(a, 1)?.unwrap_or(DType::I64);
     if n < 0 {
         return fail(format!("Trying to create tensor with negative dimension {n}: [{n}]"));
+    }
+    if let Some(digits) = mantissa(dtype).filter(|digits| n > (1i64 << digits) + 1) {
+        let (most, name) = ((1i64 << digits) + 1, dtype.type_name());
+        return fail(format!("n cannot be greater than {most} for {name} type."));
+    }
+    if dtype == DType::Bool || dtype.is_complex() {
+        return Err(super::kernels::range::not_implemented("randperm", dtype));
+    }
+    if n - 1 > limits(dtype, "randperm")?.1 {
+        let name = dtype.name();
+        return fail(format!("value cannot be converted to type {name}_t without overflow"));
     }
     if n >= i64::from(u32::MAX) / 20 {
         return Err(Diagnostic::unsupported(format!("aten::randperm of {n} numbers")));

@@ -56,7 +56,7 @@ pub(super) fn onwards(dtype: DType, low: i64) -> Result<Whole> {
 }
 
 /// Bits of a float's mantissa, the leading one with them; None for other dtypes.
-fn mantissa(dtype: DType) -> Option<u32> {
+pub(super) fn mantissa(dtype: DType) -> Option<u32> {
     match dtype {
         DType::F64 => Some(f64::MANTISSA_DIGITS),
         DType::F32 => Some(f32::MANTISSA_DIGITS),
@@ -85,7 +85,7 @@ fn below(dtype: DType, digits: u32, n: i64) -> i64 {
 }
 
 /// The least and the largest int that a dtype holds.
-fn limits(dtype: DType, kernel: &str) -> Result<(i64, i64)> {
+pub(super) fn limits(dtype: DType, kernel: &str) -> Result<(i64, i64)> {
     Ok(match dtype {
         DType::Bool => (0, 1),
         DType::U8 => (0, 255),
