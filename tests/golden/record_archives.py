@@ -96,6 +96,18 @@ class Shared(nn.Module):
         return self.a(x) + self.b(x)
 
 
+class Scaled(nn.Module):
+    """Buffers without dimensions: tensors, which numbers are not."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.tensor(0.5, dtype=torch.float64))
+        self.register_buffer("table", torch.tensor([1.0, 2.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale + self.table
+
+
 class Attributes(nn.Module):
     maybe: Optional[int]
     none: Optional[Tensor]
@@ -339,6 +351,7 @@ def main():
     holder = torch.jit.script(Holder())
     holder.fill()
     record("script_class", holder)
+    record("scaled", torch.jit.script(Scaled()))
 
 
 main()
