@@ -406,6 +406,7 @@ impl Work for Tiles<'_, '_> {
                         column: p.base + column,
                         pixel,
                         onto: p.onto,
+                        long: terms > TERMS,
                         epilogue: p.epilogue,
                     };
                     // SAFETY: as above.
@@ -436,6 +437,8 @@ pub(super) struct Tile<'a> {
     column: usize,
     pixel: usize,
     onto: bool,
+    /// Whether the sums have so many terms that they are added up in parts.
+    long: bool,
     epilogue: Option<&'a Epilogue<'a>>,
 }
 
@@ -450,12 +453,13 @@ pub(super) trait TileRows {
     unsafe fn tile(self, tile: &Tile<'_>);
 }
 
-/// A tile by its number of rows, all of which are compiled.
+/// A tile by its number of rows and the length of its sums, all of which are compiled.
 macro_rules! by_rows {
     ($l:expr, $tile:expr, $vectors:literal, $($rows:literal)+) => {
         match $tile.rows {
             // SAFETY: the caller's promise.
-            $($rows => unsafe { compute::<_, $rows, $vectors>($l, $tile) },)+
+            $($rows if $tile.long => unsafe { compute::<_, $rows, $vectors, true>($l, $tile) },
+            $rows => unsafe { compute::<_, $rows, $vectors, false>($l, $tile) },)+
             _ => {}
         }
     };
@@ -528,28 +532,21 @@ impl Tile<'_> {
     }
 }
 
-/// Computes `M` rows of `N` vectors of columns.
+/// Computes `M` rows of `N` vectors of columns. `LONG` sums are added up in parts, which others need no room for.
 ///
 /// # Safety
 /// As `TileRows::tile`.
 #[inline(always)]
-unsafe fn compute<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>) {
+unsafe fn compute<L: Lanes, const M: usize, const N: usize, const LONG: bool>(l: L, t: &Tile<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
-        let mut sums = [[l.splat(0.0); N]; M];
         let (mut weights, mut ahead) = (t.weights, t.ahead);
+        let mut sums = [[l.splat(0.0); N]; M];
         let (mut onto, mut room) = (t.onto, TERMS);
         for run in t.runs {
             let (mut inputs, mut rest) = (t.inputs.add(run.offset), run.len);
             while rest > 0 {
-                if room == 0 {
-                    join(l, t, onto, &mut sums);
-                    put(l, t, &sums);
-                    sums = [[l.splat(0.0); N]; M];
-                    (onto, room) = (true, TERMS);
-                }
-                let count = rest.min(room);
-                (rest, room) = (rest - count, room - count);
+                let count = if LONG { rest.min(room) } else { rest };
                 for _ in 0..count {
                     let mut w = [l.splat(0.0); N];
                     for j in 0..N {
@@ -569,9 +566,21 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>) 
                     inputs = inputs.add(1);
                     weights = weights.add(t.width);
                 }
+                rest -= count;
+                room = room.wrapping_sub(count);
+                if LONG && room == 0 {
+                    if onto {
+                        add_rows(l, t, t.out, t.pitch, &mut sums);
+                    }
+                    put(l, t, &sums);
+                    sums = [[l.splat(0.0); N]; M];
+                    (onto, room) = (true, TERMS);
+                }
             }
         }
-        join(l, t, onto, &mut sums);
+        if onto {
+            add_rows(l, t, t.out, t.pitch, &mut sums);
+        }
         if let Some(epilogue) = t.epilogue {
             finish(l, t, epilogue, &mut sums);
         }
@@ -579,23 +588,6 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>) 
         if let Some(epilogue) = t.epilogue.filter(|e| e.activation.bounds().is_none()) {
             curve(l, t, epilogue);
         }
-    }
-}
-
-/// Adds what the result holds to sums in registers, where they go `onto` it.
-///
-/// # Safety
-/// As `TileRows::tile`.
-#[inline(always)]
-unsafe fn join<L: Lanes, const M: usize, const N: usize>(
-    l: L,
-    t: &Tile<'_>,
-    onto: bool,
-    sums: &mut [[L::V; N]; M],
-) {
-    if onto {
-        // SAFETY: the caller's promise.
-        unsafe { add_rows(l, t, t.out, t.pitch, sums) };
     }
 }
 
