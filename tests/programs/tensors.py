@@ -238,3 +238,14 @@ def dead_writes(a: Tensor, b: Tensor):
     return a
 
 #> dead_writes(torch.ones(2), torch.ones(3))
+#--- dtypes_of_what_raises
+def dtypes_of_what_raises(a: Tensor, which: int):
+    if which == 0:
+        return (a | 1).dtype
+    if which == 1:
+        return torch.gcd(a, a).dtype
+    return (a << 1).dtype
+
+#> dtypes_of_what_raises(torch.ones(2), 0)
+#> dtypes_of_what_raises(torch.ones(2), 1)
+#> dtypes_of_what_raises(torch.tensor([1, 2]), 2)

@@ -40,6 +40,9 @@ pub fn elementwise(operands: &Operands<'_>) -> Results {
         common = None;
     }
     let first = tensors.first().and_then(|t| t.dtype);
+    if !computes(operands, common, first) {
+        return None;
+    }
     let dtype = result_dtype(operands, common, first);
     let like = operands.common();
     let mut result = operands.result(&like, dtype, sizes);
@@ -54,6 +57,25 @@ fn is_number(ty: &crate::ir::Type) -> bool {
         _ => ty,
     };
     matches!(ty.kind(), Number | Float | Complex)
+}
+
+/// Whether the op's meaning has the dtype that it would be computed in; where it has not, it raises and gives nothing.
+fn computes(operands: &Operands<'_>, common: Option<DType>, first: Option<DType>) -> bool {
+    let def = operands.op.def();
+    let float = |d: DType| if d.is_integral() || d == DType::Bool { DType::F32 } else { d };
+    let dtype = match def.promote {
+        Promote::First => first,
+        Promote::Float | Promote::RealFloat => common.map(float),
+        Promote::Double => common.map(|d| if d.is_complex() { DType::C128 } else { DType::F64 }),
+        Promote::Number => common.map(|d| if d == DType::Bool { DType::I64 } else { d }),
+        Promote::Rounding => match operands.get("rounding_mode") {
+            Some(Known::Str(_)) => common,
+            _ => common.map(float),
+        },
+        Promote::Common | Promote::Bool | Promote::Real => common,
+    };
+    let taken = |d: DType| def.accepts.contains(d) || d.is_rare() && def.takes_rare(d);
+    dtype.is_none_or(taken)
 }
 
 fn result_dtype(operands: &Operands<'_>, common: Option<DType>, first: Option<DType>) -> Option<DType> {
