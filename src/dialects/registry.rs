@@ -466,7 +466,7 @@ fn full_name(schema: &str) -> &str {
 fn inplace_schema(schema: &str) -> String {
     let at = schema.find(['(', '.']).unwrap_or(schema.len());
     let (name, rest) = schema.split_at(at);
-    let rest = rest.replacen("(Tensor self", "(Tensor(a!) self", 1);
+    let rest = rest.replacen("(Tensor ", "(Tensor(a!) ", 1);
     let arguments = rest.split(" -> ").next().unwrap_or("");
     format!("{name}_{arguments} -> Tensor(a!)")
 }

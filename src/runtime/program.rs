@@ -103,7 +103,11 @@ impl Program {
     /// nobody writes become constants, sizes are known, and all that follows from both. Answers stay the same; what cannot
     /// be planned runs as it would without, and is counted.
     pub fn planned(&self) -> Program {
-        self.with_module(self.0.module.clone(), Setting { plans: true, ..self.setting() })
+        let mut module = self.0.module.clone();
+        // What cannot be prepared says so when it runs.
+        let is_prepared =
+            self.0.is_prepared || before_run::prepare_module(&mut module, &self.0.registry).is_ok();
+        self.with_module(module, Setting { plans: true, is_prepared, ..self.setting() })
     }
 
     /// What became of the calls of a program with plans so far. Programs made of this one count for themselves.

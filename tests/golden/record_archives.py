@@ -96,18 +96,6 @@ class Shared(nn.Module):
         return self.a(x) + self.b(x)
 
 
-class Scaled(nn.Module):
-    """Buffers without dimensions: tensors, which numbers are not."""
-
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("scale", torch.tensor(0.5, dtype=torch.float64))
-        self.register_buffer("table", torch.tensor([1.0, 2.0]))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * self.scale + self.table
-
-
 class Attributes(nn.Module):
     maybe: Optional[int]
     none: Optional[Tensor]
@@ -233,6 +221,18 @@ class Lists(nn.Module):
     def grow(self, x: Tensor) -> int:
         self.grown.append(x)
         return len(self.grown) + len(self.seen)
+
+
+class Scaled(nn.Module):
+    """Buffers without dimensions: tensors, which numbers are not."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.tensor(0.5, dtype=torch.float64))
+        self.register_buffer("table", torch.tensor([1.0, 2.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale + self.table
 
 
 def described(value, groups):

@@ -194,7 +194,7 @@ static INFERENCE: &[OpDef] = &[
         .inplace()
         .doc("at least its attribute min_val and at most max_val"),
     composite(
-        "prim::MKLDNNLayerNorm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+        "prim::MKLDNNLayerNorm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
         "def MKLDNNLayerNorm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float, cudnn_enable: bool) -> Tensor:
     return torch.layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
 ",

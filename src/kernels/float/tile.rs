@@ -536,7 +536,9 @@ impl Tile<'_> {
 ///
 /// # Safety
 /// As `TileRows::tile`.
-#[inline(always)]
+// Without optimization the frames of all tiles would lie in one, which is too large for a thread's stack.
+#[cfg_attr(debug_assertions, inline(never))]
+#[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn compute<L: Lanes, const M: usize, const N: usize, const LONG: bool>(l: L, t: &Tile<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
