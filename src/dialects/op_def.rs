@@ -666,13 +666,6 @@ impl OpDef {
         self
     }
 
-    /// Derives the form of an op of several results that writes them, under an overload name, to arguments of these names,
-    /// which must have the results' dtypes.
-    pub const fn outs(mut self, overload: &'static str, names: &'static [&'static str]) -> OpDef {
-        self.outs = names;
-        self.out_exact(overload)
-    }
-
     /// The same; `out` must have the result's dtype.
     pub const fn out_exact(mut self, overload: &'static str) -> OpDef {
         self.out_rule = OutRule::Exact;
@@ -689,5 +682,12 @@ impl OpDef {
     pub const fn out_found(mut self, overload: &'static str) -> OpDef {
         self.out_rule = OutRule::Found;
         self.out(overload)
+    }
+
+    /// Derives the form of an op of several results that writes them, under an overload name, to arguments of these names,
+    /// which must have the results' dtypes.
+    pub const fn outs(mut self, overload: &'static str, names: &'static [&'static str]) -> OpDef {
+        self.outs = names;
+        self.out_exact(overload)
     }
 }

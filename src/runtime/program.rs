@@ -84,7 +84,8 @@ impl Program {
         let _ = self.0.origins.set(origins);
     }
 
-    /// The same program with its module changed, by passes for instance; they see it as it is prepared to run, with the casts of autocasting as ops.
+    /// The same program with its module changed, by passes for instance; they see it as it is prepared to run, with the casts
+    /// of autocasting as ops.
     pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
         let mut module = self.0.module.clone();
         if !self.0.is_prepared {

@@ -106,10 +106,9 @@ fn gamma(a: &Args<'_>) -> Result<Outputs> {
     let shapes = a.tensor(0)?;
     let (least, _) = bounds("gamma_cpu", shapes.dtype())?;
     let values = shapes.elements_as::<f64>()?;
-    let draw = |g: &mut crate::dialects::generator::Generator| -> Result<Scratch<f64>> {
+    one(make(a, 1, &shapes.sizes(), shapes.dtype(), |g, _| {
         values.iter().map(|x| g.gamma(*x).max(least)).scratch()
-    };
-    one(make(a, 1, &shapes.sizes(), shapes.dtype(), |g, _| draw(g))?)
+    })?)
 }
 
 fn dirichlet(a: &Args<'_>) -> Result<Outputs> {

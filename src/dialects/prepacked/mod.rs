@@ -1,6 +1,7 @@
 //! The `prepacked` dialect: linear layers and convolutions with a clamp behind, whose weights
-//! `torch.utils.mobile_optimizer.optimize_for_mobile` packs for XNNPACK, and convolutions that are packed for oneDNN. An archive keeps the weights as they were before
-//! the packing, so that a context here is these tensors and numbers; it computes what the plain ops compute.
+//! `torch.utils.mobile_optimizer.optimize_for_mobile` packs for XNNPACK, and convolutions that are packed for oneDNN.
+//! An archive keeps the weights as they were before the packing, so that a context here is these tensors and numbers;
+//! it computes what the plain ops compute.
 
 use super::aten::contraction::linear;
 use super::aten::convolution::{Call, convolve};
