@@ -105,10 +105,10 @@ impl Program {
     /// be planned runs as it would without, and is counted.
     pub fn planned(&self) -> Program {
         let mut module = self.0.module.clone();
-        // What cannot be prepared says so when it runs.
+        // A module that cannot be prepared has no plans: its functions say why when they run.
         let is_prepared =
             self.0.is_prepared || before_run::prepare_module(&mut module, &self.0.registry).is_ok();
-        self.with_module(module, Setting { plans: true, is_prepared, ..self.setting() })
+        self.with_module(module, Setting { plans: is_prepared, is_prepared, ..self.setting() })
     }
 
     /// What became of the calls of a program with plans so far. Programs made of this one count for themselves.
