@@ -8,6 +8,7 @@ use crate::program::{Core, PyProgram};
 use crate::runs;
 use crate::shared::PyShared;
 use crate::tensor::PyTensor;
+use flambeau::diag::Diagnostic;
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::guest::Described;
 use flambeau::tensor::{DType, Storage, Tensor};
@@ -18,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, intern};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Values nested deeper than this are refused.
 const MAX_DEPTH: usize = 100;
@@ -483,11 +484,15 @@ impl PyFuture {
     }
 }
 
-/// What an op that calls Python gives: the function of that number, called.
-pub(crate) fn call_python(number: i64, arguments: &Value) -> flambeau::diag::Result<Value> {
+/// What an op that calls Python gives: the function of that number, called. Its result must become one of the declared type.
+pub(crate) fn call_python(
+    number: i64,
+    arguments: &Value,
+    declared: Option<&Type>,
+) -> flambeau::diag::Result<Value> {
     static FUNCTIONS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     Python::attach(|py| {
-        let work = || -> PyResult<Value> {
+        let work = || -> PyResult<flambeau::diag::Result<Value>> {
             let call = errors::imported(py, &FUNCTIONS, "flambeau._names", "call_ignored")?;
             let out = Call::default();
             let items = match arguments {
@@ -496,9 +501,28 @@ pub(crate) fn call_python(number: i64, arguments: &Value) -> flambeau::diag::Res
             };
             let items = items.iter().map(|x| out.give(py, x, None)).collect::<PyResult<Vec<_>>>()?;
             let result = call.call1((number, PyTuple::new(py, items)?))?;
-            Call::default().value(&result)
+            let given = Call::default().value(&result)?;
+            Ok(match declared {
+                Some(ty) => returned(&result, &given, ty),
+                None => Ok(given),
+            })
         };
-        work().map_err(|error| errors::from_python(py, error))
+        work().map_err(|error| errors::from_python(py, error))?
+    })
+}
+
+/// What a function of Python gave as a value of the type that its annotation says, with PyTorch's words where it is none.
+fn returned(object: &Bound<'_, PyAny>, given: &Value, ty: &Type) -> flambeau::diag::Result<Value> {
+    static NOTHING: LazyLock<flambeau::ir::Module> = LazyLock::new(Default::default);
+    flambeau::runtime::converted(given, ty, &NOTHING).map_err(|error| {
+        let (class, text) = (object.get_type().name(), object.repr());
+        let (class, text) = (class.map(|c| c.to_string()), text.map(|t| t.to_string()));
+        Diagnostic::runtime(format!(
+            " expected value of type {ty} for return value but instead got value of type {}.\nValue: {}\nCast error details: {}",
+            class.unwrap_or_default(),
+            text.unwrap_or_default(),
+            error.message(),
+        ))
     })
 }
 

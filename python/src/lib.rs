@@ -38,7 +38,7 @@ mod _flambeau {
     #[pymodule_export]
     use super::extend::{add_dialect, add_op, add_pass, add_pipeline, add_rules, additions, passes};
     #[pymodule_export]
-    use super::graph::{PyBlock, PyGraph, PyInsertGuard, PyNode, PyUse, PyValue, run_passes};
+    use super::graph::{PyBlock, PyGraph, PyInsertGuard, PyNode, PyUse, PyValue, is_subtype, run_passes};
     #[pymodule_export]
     use super::host::compile;
     #[pymodule_export]

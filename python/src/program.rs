@@ -29,13 +29,13 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-/// The op that calls functions of Python by their number.
-const CALL: &str = "python::call(int function, Any arguments) -> Any";
+/// The op that calls functions of Python by their number. The last argument, never read, says the type of the result.
+const CALL: &str = "python::call(int function, Any arguments, t like) -> t";
 
 /// The built-in toolkit with the op that calls Python.
 pub(crate) fn toolkit() -> Toolkit {
     Toolkit::new("flambeau").op_with_effects(CALL, Effects::ALL, |args| {
-        one(crate::convert::call_python(args.int(0)?, args.value(1)?)?)
+        one(crate::convert::call_python(args.int(0)?, args.value(1)?, args.result_type(0))?)
     })
 }
 

@@ -21,6 +21,38 @@ def graph() -> Any:
 
 
 class Edits(unittest.TestCase):
+    def test_parts_are_lists_and_iterators(self) -> None:
+        g = flambeau.parse_ir("graph(%x : Tensor, %y : Tensor):\n  %z : Tensor = aten::mul(%x, %y)\n  return (%z)\n")
+        inputs = g.inputs()
+        self.assertEqual((len(inputs), next(inputs).debugName()), (2, "x"))
+        self.assertEqual([v.debugName() for v in inputs], ["y"])
+        self.assertEqual(next(g.nodes()).kind(), "aten::mul")
+        self.assertRaises(StopIteration, next, next(g.nodes()).blocks())
+
+    def test_types_tell_what_they_know(self) -> None:
+        g = flambeau.parse_ir("graph(%x : Float(2, *, device=cpu), %y : Long(3, strides=[1]), %n : int[]):\n  return (%n)\n")
+        x, y, n = (v.type() for v in g.inputs())
+        self.assertEqual((x.scalarType(), x.dim(), x.sizes(), x.varyingSizes(), str(x.device())), ("Float", 2, None, [2, None], "cpu"))
+        self.assertEqual((y.scalarType(), y.sizes(), y.strides(), y.device()), ("Long", [3], [1], None))
+        self.assertEqual((n.isSubtypeOf(n), x.isSubtypeOf(n), y.isSubtypeOf(y)), (True, False, True))
+        self.assertRaisesRegex(RuntimeError, "no tensor", n.sizes)
+        g.inputs()[0].inferTypeFrom(flambeau.ones(4, 1))
+        self.assertEqual(g.inputs()[0].type().sizes(), [4, 1])
+
+    def test_passes_have_the_names_of_pytorch(self) -> None:
+        @flambeau.script
+        def f(x: Tensor):
+            return (x + 1) * (x + 1)
+
+        self.assertIs(f.graph, f.graph)
+        flambeau._C._jit_pass_cse(f.graph)
+        self.assertEqual(len(f.graph.findAllNodes("aten::add")), 1)
+        flambeau._C._jit_pass_lint(f.graph)
+        flambeau._C._jit_pass_complete_shape_analysis(f.graph, (flambeau.ones(2, 3),))
+        self.assertEqual(next(f.graph.outputs()).type().sizes(), [2, 3])
+        self.assertRaisesRegex(AttributeError, "no attribute", lambda: flambeau._C._jit_pass_of_nobody)
+        self.assertEqual(f(flambeau.ones(1)).tolist(), [4])
+
     def test_reading(self) -> None:
         g = graph()
         add = g.findNode("aten::add")

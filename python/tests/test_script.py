@@ -2,7 +2,9 @@
 
 import enum
 import io
+import math
 import os
+import re
 import tempfile
 import unittest
 import warnings
@@ -298,6 +300,22 @@ class Traces(unittest.TestCase):
         self.assertEqual(traced(-flambeau.ones(2)).tolist(), [2, 2])
         self.assertIn("prim::CallFunction", str(traced.graph))
 
+    def test_results_of_ignored_functions_are_of_their_type(self) -> None:
+        def calls(result):
+            @flambeau.ignore
+            def f(x: Tensor) -> float:
+                return result
+
+            @flambeau.script
+            def g(x: Tensor):
+                return f(x)
+
+            return g(flambeau.ones(1))
+
+        self.assertEqual(repr(calls(3)), "3.0")
+        with self.assertRaisesRegex(RuntimeError, "expected value of type float for return value but instead got value of type str"):
+            calls("a")
+
     def test_constants_slices_and_writes(self) -> None:
         c = flambeau.tensor([1.0, 2.0])
 
@@ -334,6 +352,17 @@ class Traces(unittest.TestCase):
             traced = flambeau.trace(f, (flambeau.ones(2),), check_trace=False)
         self.assertEqual([w.category for w in seen], [flambeau.TracerWarning])
         self.assertEqual(traced(flambeau.ones(1)).tolist(), [1])
+
+    def test_numbers_taken_from_sizes_are_warned_of(self) -> None:
+        def f(x):
+            up = math.ceil(x.size(0) / 2)
+            return x.reshape(int(x.size(0)), -1) + float(x.shape[0]) + up + (1 if x.numel() else 2)
+
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            flambeau.trace(f, (flambeau.ones(4, 2),), check_trace=False)
+        kinds = [re.search("Python ([a-z]+)", str(w.message)).group(1) for w in seen]
+        self.assertEqual(kinds, ["float", "integer", "float", "boolean"])
 
     def test_containers_of_results(self) -> None:
         x = flambeau.ones(2)

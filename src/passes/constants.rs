@@ -1,10 +1,10 @@
 //! Constants in graphs: reading them as values, making them. Shared by passes; no pass itself.
 
 use crate::dialects::prim::constant;
-use crate::ir::{Attr, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueId};
+use crate::dialects::shapes::of_tensor;
+use crate::ir::{Attr, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::tensor::{Scalar, Tensor};
 use crate::value::Value;
-use std::sync::Arc;
 
 /// The op that makes a value, if it is a constant.
 pub(super) fn constant_op(graph: &Graph, value: ValueId) -> Option<OpId> {
@@ -102,14 +102,5 @@ pub(super) fn insert_int(graph: &mut Graph, anchor: OpId, n: i64) -> ValueId {
 
 /// All that can be known of a tensor's type.
 pub(super) fn complete_type(tensor: &Tensor) -> Type {
-    let sizes: Vec<crate::ir::Dim> = tensor.sizes().iter().map(|n| crate::ir::Dim::Known(*n)).collect();
-    let strides: Vec<Option<i64>> = tensor.strides().iter().map(|n| Some(*n)).collect();
-    Type::new(TypeKind::Tensor(TensorType {
-        dtype: Some(tensor.dtype()),
-        device: Some(tensor.device()),
-        sizes: Some(Arc::from(sizes)),
-        strides: Some(Arc::from(strides)),
-        requires_grad: Some(tensor.requires_grad()),
-        ..TensorType::default()
-    }))
+    Type::new(TypeKind::Tensor(of_tensor(tensor)))
 }

@@ -3,12 +3,56 @@
 Flambeau makes a plan for each kind of arguments, from the arguments of the call itself; there is no second executor. So a switch
 that turns PyTorch's profiling off turns plans off, the bailout depth is how many plans of a function are kept, and with more than one
 profiled run the calls before the last of these run without a plan.
+
+Passes have their names of `torch._C` as well: `_jit_pass_constant_propagation(graph)` is `graph.run_pass("constant-propagation")`.
 """
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, Callable
 
 from . import _flambeau, _jit
+
+_PASS = "_jit_pass_"
+# Passes that have another name here.
+_RENAMED = {"propagate-shapes-on-graph": "propagate-shapes"}
+
+
+def _jit_pass_lint(graph: _flambeau.Graph) -> None:
+    """Fails where the graph breaks a law."""
+    graph.lint()
+
+
+def _jit_pass_canonicalize(graph: _flambeau.Graph, keep_unique_names: bool = True) -> _flambeau.Graph:
+    """A copy of the graph whose values have the numbers of their order."""
+    copy = graph.copy()
+    copy.run_pass("canonicalize")
+    return copy
+
+
+def _jit_pass_peephole(graph: _flambeau.Graph, disable_shape_peepholes: bool = False) -> None:
+    """Applies PyTorch's peephole rules; those of shapes are part of `fold-sizes` here."""
+    graph.run_pass("peephole" if disable_shape_peepholes else "peephole,fold-sizes")
+
+
+def _jit_pass_complete_shape_analysis(graph: _flambeau.Graph, inputs: Any, with_grad: bool = False) -> None:
+    """Takes the types of the inputs from tensors, and infers the others."""
+    for value, given in zip(graph.inputs(), inputs):
+        if hasattr(given, "shape"):
+            value.inferTypeFrom(given)
+    graph.run_pass("propagate-shapes")
+
+
+def __getattr__(name: str) -> Callable[..., None]:
+    known = name[len(_PASS) :].replace("_", "-")
+    known = _RENAMED.get(known, known)
+    if not name.startswith(_PASS) or known not in {passed for passed, _ in _flambeau.passes()}:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return functools.partial(_run_pass, known)
+
+
+def _run_pass(name: str, graph: _flambeau.Graph) -> None:
+    graph.run_pass(name)
 
 
 def _jit_set_profiling_executor(on: bool) -> bool:

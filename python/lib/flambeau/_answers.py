@@ -389,14 +389,12 @@ class Answers:
         else:
             _ignored.append(function)
         given = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-        call = f"__ops__.python.call({len(_ignored) - 1}, {given})"
         result = _result_text(text)
-        if result in ("None", "NoneType"):
-            body = f"{head}    {call}\n"
-        else:
-            body = f"{head}    return __cast__({result}, {call})\n"
+        call = f"__ops__.python.call({len(_ignored) - 1}, {given}, __like__({result}))"
+        gives = "" if result in ("None", "NoneType") else "return "
+        body = f"{head}    {gives}{call}\n"
         scope = Scope(function)
-        scope.names.update(__ops__=_Path("ops"), __cast__=_Path("unchecked_cast"))
+        scope.names.update(__ops__=_Path("ops"), __like__=_Path("uninitialized"))
         return (scope_number(scope), text.file, text.first_line, body)
 
 

@@ -13,10 +13,18 @@ from ._flambeau import Graph, Program, Tensor
 from ._torch_module import ScriptMeta, fx_call, nn, run_hooked
 from ._types import Schema
 
-_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called", "_holder"})
+_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called", "_holder", "_graph"})
 
 # How many traces are written by all threads: calls ask for theirs only where there is one.
 traces = 0
+
+
+def _graph_of(owner: Any, core: Program, name: str) -> Graph:
+    kept = vars(owner).get("_graph")
+    if kept is None or kept[0] is not core:
+        kept = (core, core.graph(name))
+        object.__setattr__(owner, "_graph", kept)
+    return kept[1]  # type: ignore[no-any-return]
 
 
 class ScriptFunction:
@@ -61,8 +69,8 @@ class ScriptFunction:
 
     @property
     def graph(self) -> Graph:
-        """The graph."""
-        return self._c.graph(self._name)
+        """The graph: one object, which shows edits when it is asked for again. Calls run what was compiled."""
+        return _graph_of(self, self._c, self._name)
 
     @property
     def inlined_graph(self) -> Graph:
@@ -373,8 +381,8 @@ class ScriptModule(metaclass=ScriptMeta):
 
     @property
     def graph(self) -> Graph:
-        """The graph of `forward`."""
-        return self._c.graph("forward")
+        """The graph of `forward`: one object, which shows edits when it is asked for again. Calls run what was compiled."""
+        return _graph_of(self, self._c, "forward")
 
     @property
     def inlined_graph(self) -> Graph:

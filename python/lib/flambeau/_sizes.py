@@ -1,12 +1,14 @@
 """Sizes of tensors while a trace is written: numbers that remember how they were computed.
 
 A size of a tensor is an `int` to Python. What is computed from it with `+ - * / // % **` remembers that, so that the program
-of the trace computes it from its own arguments. What Python decides by it (a comparison, `range`, `int(...)`) cannot be
-followed: a comparison warns, anything else takes the number as it is.
+of the trace computes it from its own arguments. What Python decides by it cannot be followed: a comparison, a truth value,
+`int(...)`, `float(...)` and `round(...)` warn. `range(...)` and the index of a list take the number as it is, unseen: Python
+reads an `int` there without asking it.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, Callable
 
@@ -97,6 +99,33 @@ class _Remembers:
 
     def __pos__(self) -> Any:
         return self
+
+    def _taken(self, what: str) -> Any:
+        """The number as a constant of the trace, with PyTorch's warning."""
+        if self.trace.depth == 0:
+            warn_of_value(what, 4)
+        return plain_number(self)
+
+    def __bool__(self) -> bool:
+        return bool(self._taken("boolean"))
+
+    def __int__(self) -> int:
+        return int(self._taken("integer"))
+
+    def __float__(self) -> float:
+        return float(self._taken("float"))
+
+    def __round__(self, digits: Any = None) -> Any:
+        return round(self._taken("float"), digits)
+
+    def __trunc__(self) -> int:
+        return int(self._taken("integer"))
+
+    def __floor__(self) -> int:
+        return math.floor(self._taken("float"))
+
+    def __ceil__(self) -> int:
+        return math.ceil(self._taken("float"))
 
     def _compared(self, other: Any, compare: Callable[[Any, Any], bool]) -> Any:
         if not isinstance(other, (int, float)):

@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence, TypeVar
+
+from . import _flambeau
+
+_T = TypeVar("_T")
+
+
+class Parts(list[_T]):
+    """What a graph, block or node has several of: a list which, as PyTorch's iterators, `next` reads from the front.
+
+    A loop goes over what `next` has not read yet.
+    """
+
+    _read = 0
+
+    def __next__(self) -> _T:
+        if self._read >= len(self):
+            raise StopIteration
+        self._read += 1
+        return self[self._read - 1]
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self[self._read :]) if self._read else super().__iter__()
 
 
 class Type(str):
@@ -11,17 +33,18 @@ class Type(str):
     _kind: str
     _annotation: str
     _parts: tuple["Type", ...]
+    _tensor: Any
 
-    def __new__(cls, text: str, kind: str, annotation: str, parts: Sequence["Type"]) -> "Type":
+    def __new__(cls, text: str, kind: str, annotation: str, parts: Sequence["Type"], tensor: Any = None) -> "Type":
         made = super().__new__(cls, text)
-        made._kind, made._annotation, made._parts = kind, annotation, tuple(parts)
+        made._kind, made._annotation, made._parts, made._tensor = kind, annotation, tuple(parts), tensor
         return made
 
     def __repr__(self) -> str:
         return str(self)
 
     def __reduce__(self) -> Any:
-        return Type, (str(self), self._kind, self._annotation, self._parts)
+        return Type, (str(self), self._kind, self._annotation, self._parts, self._tensor)
 
     def str(self) -> str:
         """The text."""
@@ -35,6 +58,41 @@ class Type(str):
     def annotation_str(self) -> str:  # type: ignore[valid-type]
         """The type as TorchScript source has it."""
         return self._annotation
+
+    def isSubtypeOf(self, other: "Type") -> bool:  # noqa: N802 - PyTorch's name
+        """Whether each value of this type is one of the other."""
+        return _flambeau.is_subtype(self.__str__(), other.__str__())
+
+    def _facts(self, question: str) -> Any:  # type: ignore[valid-type]
+        if self._tensor is None:
+            raise RuntimeError(f"{self} is no tensor and has no {question}()")
+        return self._tensor
+
+    def scalarType(self) -> Any:  # noqa: N802  # type: ignore[valid-type]
+        """A tensor's dtype by PyTorch's old name, `Float`; None where it is open."""
+        return self._facts("scalarType")[0]
+
+    def sizes(self) -> Any:  # type: ignore[valid-type]
+        """A tensor's sizes; None where any is open."""
+        return _whole(self._facts("sizes")[1])
+
+    def varyingSizes(self) -> Any:  # noqa: N802  # type: ignore[valid-type]
+        """A tensor's sizes, None for each that is open; None where their number is."""
+        return self._facts("varyingSizes")[1]
+
+    def strides(self) -> Any:  # type: ignore[valid-type]
+        """A tensor's strides; None where any is open."""
+        return _whole(self._facts("strides")[2])
+
+    def dim(self) -> Any:  # type: ignore[valid-type]
+        """The number of a tensor's sizes; None where it is open."""
+        sizes = self._facts("dim")[1]
+        return None if sizes is None else len(sizes)
+
+    def device(self) -> Any:  # type: ignore[valid-type]
+        """A tensor's device; None where it is open."""
+        found = self._facts("device")[3]
+        return None if found is None else _flambeau.device(found)
 
     def _part(self, kinds: tuple[str, ...], n: int, what: str) -> "Type":  # type: ignore[valid-type]
         if self._kind not in kinds or n >= len(self._parts):
@@ -62,6 +120,10 @@ class Type(str):
     def containedTypes(self) -> list["Type"]:  # noqa: N802
         """All types that it is made of."""
         return list(self._parts)
+
+
+def _whole(numbers: Any) -> Any:
+    return None if numbers is None or None in numbers else numbers
 
 
 class Argument:

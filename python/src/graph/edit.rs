@@ -9,8 +9,9 @@ use crate::errors;
 use crate::runs;
 use flambeau::dialects::matches;
 use flambeau::dialects::prim::constant as constants;
+use flambeau::dialects::shapes::of_tensor;
 use flambeau::ir::unify::{TypeEnv, match_type_variables, substitute};
-use flambeau::ir::{BlockId, NoClasses, OpId, Schema, Symbol, Type, ValueId, parse_type};
+use flambeau::ir::{BlockId, NoClasses, OpId, Schema, Symbol, Type, TypeKind, ValueId, parse_type};
 use flambeau::value::Value;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -678,6 +679,14 @@ impl PyValue {
     }
 }
 
+fn typed(value: Bound<'_, PyValue>, ty: Type) -> PyResult<Bound<'_, PyValue>> {
+    value.get().change(|state, value| {
+        state.graph.set_type(value, ty);
+        Ok(())
+    })?;
+    Ok(value)
+}
+
 #[pymethods]
 impl PyValue {
     /// Gives all its uses to another value.
@@ -712,11 +721,7 @@ impl PyValue {
     #[pyo3(name = "setType")]
     fn set_type<'py>(slf: Bound<'py, PyValue>, ty: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyValue>> {
         let ty = type_of(ty.str()?.to_str()?)?;
-        slf.get().change(|state, value| {
-            state.graph.set_type(value, ty);
-            Ok(())
-        })?;
-        Ok(slf)
+        typed(slf, ty)
     }
 
     /// Gives it the type of another.
@@ -727,11 +732,19 @@ impl PyValue {
     ) -> PyResult<Bound<'py, PyValue>> {
         let other = other.get();
         let ty = other.look(|state| state.graph.ty(other.value).clone())?;
-        slf.get().change(|state, value| {
-            state.graph.set_type(value, ty);
-            Ok(())
-        })?;
-        Ok(slf)
+        typed(slf, ty)
+    }
+
+    /// Gives it the type of a tensor: dtype, sizes, strides, device.
+    #[pyo3(name = "inferTypeFrom")]
+    fn infer_type_from<'py>(
+        slf: Bound<'py, PyValue>,
+        given: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyValue>> {
+        match Call::default().value(given)? {
+            Value::Tensor(tensor) => typed(slf, Type::new(TypeKind::Tensor(of_tensor(&tensor)))),
+            other => Err(PyTypeError::new_err(format!("a tensor is wanted, not {}", other.ty()))),
+        }
     }
 
     /// Names it; a name that is taken gets a number.

@@ -27,7 +27,7 @@ pub(crate) use edit::PyInsertGuard;
 use node::What;
 pub(crate) use node::{PyBlock, PyNode, PyUse, PyValue};
 use state::{Shared, State};
-pub(crate) use types::type_object;
+pub(crate) use types::{Parts, is_subtype, type_object};
 
 /// A graph of a program.
 #[pyclass(name = "Graph", module = "flambeau", frozen)]
@@ -102,10 +102,10 @@ impl PyGraph {
     }
 
     /// The nodes of the outermost block, in order.
-    pub(crate) fn nodes(&self) -> Vec<PyNode> {
+    pub(crate) fn nodes(&self) -> Parts<PyNode> {
         self.0.read(|state| {
             let graph = &state.graph;
-            graph.block_ops(graph.root()).map(|op| self.node(state, op)).collect()
+            Parts(graph.block_ops(graph.root()).map(|op| self.node(state, op)).collect())
         })
     }
 
@@ -120,13 +120,13 @@ impl PyGraph {
     }
 
     /// What the graph takes.
-    fn inputs(&self) -> Vec<PyValue> {
-        self.0.read(|state| state.graph.inputs().iter().map(|v| self.value(state, *v)).collect())
+    fn inputs(&self) -> Parts<PyValue> {
+        self.0.read(|state| Parts(state.graph.inputs().iter().map(|v| self.value(state, *v)).collect()))
     }
 
     /// What it gives.
-    fn outputs(&self) -> Vec<PyValue> {
-        self.0.read(|state| state.graph.outputs().iter().map(|v| self.value(state, *v)).collect())
+    fn outputs(&self) -> Parts<PyValue> {
+        self.0.read(|state| Parts(state.graph.outputs().iter().map(|v| self.value(state, *v)).collect()))
     }
 
     /// The node whose outputs are the graph's inputs.

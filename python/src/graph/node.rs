@@ -2,6 +2,7 @@
 
 use super::place;
 use super::state::{Shared, State, gone};
+use super::types::Parts;
 use crate::convert::Call;
 use flambeau::dialects::resolve;
 use flambeau::ir::{BlockId, Graph, OpId, ValueId};
@@ -98,6 +99,14 @@ impl PyNode {
         }
     }
 
+    fn all_inputs(&self) -> PyResult<Vec<PyValue>> {
+        self.look(|state| self.input_ids(state).into_iter().map(|v| self.value(state, v)).collect())
+    }
+
+    fn all_outputs(&self) -> PyResult<Vec<PyValue>> {
+        self.look(|state| self.output_ids(state).into_iter().map(|v| self.value(state, v)).collect())
+    }
+
     fn neighbour(&self, step: impl FnOnce(&Graph, OpId) -> Option<OpId>) -> PyResult<Option<PyNode>> {
         self.look(|state| match self.what {
             What::Op(op) => step(&state.graph, op).map(|op| PyNode::new(&self.graph, state, What::Op(op))),
@@ -135,35 +144,35 @@ impl PyNode {
     }
 
     /// What it takes.
-    fn inputs(&self) -> PyResult<Vec<PyValue>> {
-        self.look(|state| self.input_ids(state).into_iter().map(|v| self.value(state, v)).collect())
+    fn inputs(&self) -> PyResult<Parts<PyValue>> {
+        self.all_inputs().map(Parts)
     }
 
     /// What it gives.
-    fn outputs(&self) -> PyResult<Vec<PyValue>> {
-        self.look(|state| self.output_ids(state).into_iter().map(|v| self.value(state, v)).collect())
+    fn outputs(&self) -> PyResult<Parts<PyValue>> {
+        self.all_outputs().map(Parts)
     }
 
     /// Its one input.
     fn input(&self) -> PyResult<PyValue> {
-        only(self.inputs()?, "inputs")
+        only(self.all_inputs()?, "inputs")
     }
 
     /// Its one result.
     fn output(&self) -> PyResult<PyValue> {
-        only(self.outputs()?, "outputs")
+        only(self.all_outputs()?, "outputs")
     }
 
     /// The n-th input.
     #[pyo3(name = "inputsAt")]
     fn inputs_at(&self, n: usize) -> PyResult<PyValue> {
-        nth(self.inputs()?, n, "inputs")
+        nth(self.all_inputs()?, n, "inputs")
     }
 
     /// The n-th output.
     #[pyo3(name = "outputsAt")]
     fn outputs_at(&self, n: usize) -> PyResult<PyValue> {
-        nth(self.outputs()?, n, "outputs")
+        nth(self.all_outputs()?, n, "outputs")
     }
 
     /// How many inputs it has.
@@ -235,13 +244,13 @@ impl PyNode {
     }
 
     /// Its blocks.
-    fn blocks(&self) -> PyResult<Vec<PyBlock>> {
+    fn blocks(&self) -> PyResult<Parts<PyBlock>> {
         self.look(|state| match self.what {
             What::Op(op) => {
                 let blocks = state.graph.nested_blocks(op).iter();
-                blocks.map(|block| PyBlock::new(&self.graph, state, *block)).collect()
+                Parts(blocks.map(|block| PyBlock::new(&self.graph, state, *block)).collect())
             }
-            What::Param(_) => Vec::new(),
+            What::Param(_) => Parts(Vec::new()),
         })
     }
 
@@ -261,7 +270,7 @@ impl PyNode {
     #[pyo3(name = "findAllNodes", signature = (kind, recurse=true))]
     fn find_all_nodes(&self, kind: &str, recurse: bool) -> PyResult<Vec<PyNode>> {
         let blocks = self.blocks()?;
-        let found = blocks.iter().map(|block| block.find_all_nodes(kind, recurse));
+        let found = blocks.0.iter().map(|block| block.find_all_nodes(kind, recurse));
         Ok(found.collect::<PyResult<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
@@ -308,6 +317,13 @@ impl PyNode {
     #[pyo3(name = "isAfter")]
     fn is_after(&self, other: &Bound<'_, PyNode>) -> PyResult<bool> {
         Ok(self.what != other.get().what && !self.is_before(other)?)
+    }
+
+    /// The module that a traced node is of, as `__module.layer`.
+    #[pyo3(name = "scopeName")]
+    fn scope_name(&self) -> PyResult<String> {
+        let scope = |graph: &Graph, op| graph.location(op).and_then(|l| l.scope);
+        self.look_op(String::new(), |graph, op| scope(graph, op).map_or_else(String::new, |s| s.to_string()))
     }
 
     /// File and line of the source.
@@ -480,22 +496,23 @@ impl PyBlock {
 #[pymethods]
 impl PyBlock {
     /// Its nodes, in order.
-    fn nodes(&self) -> PyResult<Vec<PyNode>> {
-        self.look(|state| self.nodes_of(state, state.graph.block_ops(self.block)))
+    fn nodes(&self) -> PyResult<Parts<PyNode>> {
+        self.look(|state| Parts(self.nodes_of(state, state.graph.block_ops(self.block))))
     }
 
     /// What it takes.
-    fn inputs(&self) -> PyResult<Vec<PyValue>> {
+    fn inputs(&self) -> PyResult<Parts<PyValue>> {
         self.look(|state| {
-            state.graph.params(self.block).iter().map(|v| PyValue::new(&self.graph, state, *v)).collect()
+            let params = state.graph.params(self.block).iter();
+            Parts(params.map(|v| PyValue::new(&self.graph, state, *v)).collect())
         })
     }
 
     /// What it gives.
-    fn outputs(&self) -> PyResult<Vec<PyValue>> {
+    fn outputs(&self) -> PyResult<Parts<PyValue>> {
         self.look(|state| {
             let results = state.graph.block_results(self.block).iter();
-            results.map(|v| PyValue::new(&self.graph, state, *v)).collect()
+            Parts(results.map(|v| PyValue::new(&self.graph, state, *v)).collect())
         })
     }
 
