@@ -47,6 +47,8 @@ impl Kind {
 #[derive(Default)]
 pub(crate) struct Call<'py> {
     pub kind: Option<Kind>,
+    /// The programs of objects that came in, with the objects' classes.
+    pub programs: Vec<(Arc<Core>, Symbol)>,
     seen: Vec<(Tensor, Bound<'py, PyAny>)>,
     ranges: Vec<(usize, usize, Storage)>,
 }
@@ -133,13 +135,21 @@ impl<'py> Call<'py> {
         Ok(Value::Dict(out))
     }
 
+    fn object(&mut self, program: &PyProgram) -> PyResult<Value> {
+        let value = program.as_value()?;
+        if let Value::Object(object) = &value {
+            self.programs.push((Arc::clone(&program.core), object.class()));
+        }
+        Ok(value)
+    }
+
     fn other(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
         if let Some(dtype) = dtype_from(object)? {
             return Ok(Value::Int(dtype.code()));
         }
         let py = object.py();
         if let Ok(core) = object.cast::<PyProgram>() {
-            return core.get().as_value();
+            return self.object(core.get());
         }
         if let Ok(shared) = object.cast::<PyShared>() {
             return Ok(shared.get().value.clone());
@@ -149,7 +159,7 @@ impl<'py> Call<'py> {
         }
         if let Ok(core) = object.getattr(intern!(py, "_c")) {
             if let Ok(core) = core.cast::<PyProgram>() {
-                return core.get().as_value();
+                return self.object(core.get());
             }
             if let Ok(shared) = core.cast::<PyShared>() {
                 return Ok(shared.get().value.clone());
@@ -183,7 +193,7 @@ impl<'py> Call<'py> {
         static AS_OBJECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let found = errors::imported(py, &AS_OBJECT, "flambeau._names", "object_core")?.call1((object,))?;
         if let Ok(core) = found.cast::<PyProgram>() {
-            return core.get().as_value();
+            return self.object(core.get());
         }
         if let Ok(number) = object.call_method0(intern!(py, "item")) {
             return self.value_at(&number, depth + 1);

@@ -21,6 +21,7 @@ use flambeau::runtime::Program;
 use flambeau::toolkit::{self, Toolkit};
 use flambeau::tools::{explain, view, weights};
 use flambeau::value::{Object, Value};
+use parking_lot::Mutex;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -55,6 +56,8 @@ pub(crate) struct Core {
     links: Arc<Links>,
     /// What each call may use.
     bounds: Option<Arc<Bounds>>,
+    /// This program with the classes of another, whose objects calls were given.
+    joined: Mutex<Vec<(Weak<Core>, Arc<Core>)>>,
 }
 
 /// The call of a program that a thread made last. It keeps nothing of the program alive.
@@ -107,7 +110,37 @@ impl Core {
     }
 
     fn of(plain: Program, links: Arc<Links>, bounds: Option<Arc<Bounds>>) -> Core {
-        Core { plain, fast: Once::default(), cast: Default::default(), links, bounds }
+        let (fast, cast, joined) = Default::default();
+        Core { plain, fast, cast, links, bounds, joined }
+    }
+
+    /// The program that can run with objects of other programs: it knows their classes as well.
+    fn knowing(self: &Arc<Core>, others: &[(Arc<Core>, Symbol)]) -> Result<Arc<Core>, Diagnostic> {
+        let mut core = Arc::clone(self);
+        for (other, class) in others {
+            if core.module().class(*class).is_some() {
+                continue;
+            }
+            let mut joined = core.joined.lock();
+            joined.retain(|(other, _)| other.strong_count() > 0);
+            let known = joined.iter().find(|(known, _)| Weak::as_ptr(known) == Arc::as_ptr(other));
+            let made = match known {
+                Some((_, made)) => Arc::clone(made),
+                None => {
+                    let mut module = core.module().clone();
+                    module.join(other.module())?;
+                    let plain = &core.plain;
+                    let plain =
+                        Program::with(module, plain.instance().cloned(), Arc::clone(plain.registry()));
+                    let made = Arc::new(Core::of(plain, Arc::clone(&core.links), core.bounds.clone()));
+                    joined.push((Arc::downgrade(other), Arc::clone(&made)));
+                    made
+                }
+            };
+            drop(joined);
+            core = made;
+        }
+        Ok(core)
     }
 
     /// Holds the program's own limits for one call, as long as the result lives.
@@ -252,7 +285,7 @@ impl PyProgram {
         if records && is_torch {
             records = py.import("torch")?.call_method0("is_grad_enabled")?.is_truthy()?;
         }
-        let core = &self.core;
+        let core = &self.core.knowing(&call.programs).map_err(errors::plain)?;
         let cast = if is_torch { Cast::of_torch(py)? } else { None };
         let object = self.object.clone();
         let optimized = runs::optimized();
@@ -398,7 +431,14 @@ impl PyProgram {
         let given = Call::default().value(value)?;
         let given = match ty {
             Some(ty) => {
-                flambeau::runtime::converted(&given, &ty, self.core.module()).map_err(errors::plain)?
+                let given = flambeau::runtime::converted(&given, &ty, self.core.module());
+                given.map_err(|error| {
+                    let why = error.message();
+                    PyRuntimeError::new_err(format!(
+                        "Could not cast attribute '{name}' to type {}: {why}",
+                        ty.repr()
+                    ))
+                })?
             }
             None => given,
         };

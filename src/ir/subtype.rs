@@ -220,6 +220,7 @@ impl<'a> Comparison<'a> {
                 });
             };
             if !self.method(own, wanted) {
+                let own = Schema { name, ..own.clone() };
                 return self.refuse(|| {
                     format!(
                         "Method on class '{class}' (1) is not compatible with interface '{interface}' (2)\n  (1) {own}\n  (2) {wanted}\n"

@@ -6,6 +6,7 @@ use super::instance::is_instance;
 use super::python_repr::{class_name, repr};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Elem;
+use crate::ir::subtype::why_not_subtype;
 use crate::ir::{Argument, Module, Schema, Symbol, Type, TypeKind};
 use crate::tensor::{DType, view};
 use crate::value::{Dict, List, Object, Tuple, Value};
@@ -292,9 +293,17 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
             Ok(value.clone())
         }
         (K::Dialect(..), _) if let Some(ty) = Elem::caller_type(ty) => convert(value, &ty, module, depth + 1),
-        (K::Class(_) | K::Interface(_) | K::Enum(..) | K::Dialect(..), _)
-            if is_instance(value, ty, module) =>
-        {
+        (K::Interface(interface), Value::Object(object)) => {
+            let class = Type::class(object.class());
+            why_not_subtype(&class, ty, module).map(|()| value.clone()).map_err(|why| {
+                format!(
+                    "Object of type {} is not compatible with interface {interface}\n{}",
+                    object.class(),
+                    why.trim_end()
+                )
+            })
+        }
+        (K::Class(_) | K::Enum(..) | K::Dialect(..), _) if is_instance(value, ty, module) => {
             Ok(value.clone())
         }
         (K::AnyList | K::AnyTuple | K::AnyClass | K::AnyEnum, _) if is_instance(value, ty, module) => {

@@ -1,13 +1,13 @@
 //! Whether a run-time value has a type.
 
-use crate::ir::{Module, Symbol, Type, TypeKind};
+use crate::ir::{Module, Type, TypeKind, is_subtype_of};
 use crate::value::Value;
 
 /// Types nested deeper than this are not looked into.
 const MAX_DEPTH: usize = 64;
 
 /// Whether a value is an instance of a type, as TorchScript's `isinstance` judges: no conversions, containers by
-/// the element type they were made with, interfaces by the methods of the value's class.
+/// the element type they were made with, interfaces by the methods of the value's class and their schemas.
 pub fn is_instance(value: &Value, ty: &Type, module: &Module) -> bool {
     check(value, ty, module, 0)
 }
@@ -48,7 +48,7 @@ fn check(value: &Value, ty: &Type, module: &Module, depth: usize) -> bool {
             object.is_native()
                 && object.class().as_str().split_once('.') == Some((dialect.as_str(), name.as_str()))
         }
-        (K::Interface(name), Value::Object(object)) => implements(object.class(), *name, module),
+        (K::Interface(_), Value::Object(object)) => is_subtype_of(&Type::class(object.class()), ty, module),
         (K::Enum(name, _), Value::Enum(member)) => member.class == *name,
         (K::Function(_), Value::Function(_)) => true,
         _ => false,
@@ -58,13 +58,6 @@ fn check(value: &Value, ty: &Type, module: &Module, depth: usize) -> bool {
 /// Whether a container made for elements of one type counts as one of another: refinements of tensors do not matter.
 fn same_element(actual: &Type, wanted: &Type) -> bool {
     actual == wanted || (actual.is_tensor() && wanted.is_tensor())
-}
-
-fn implements(class: Symbol, interface: Symbol, module: &Module) -> bool {
-    match (module.class(class), module.interfaces.get(&interface)) {
-        (Some(class), Some(interface)) => interface.methods.keys().all(|m| class.methods.contains_key(m)),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -383,18 +383,10 @@ class Answers:
         """A function that calls Python."""
         text = function_text(function, runs=False)
         head, names = _head(text)
-        if bound is not None or (names and names[0] == "self"):
-            _ignored.append(function.__get__(bound) if bound is not None else function)
-            names = names[1:]
-        else:
-            _ignored.append(function)
-        given = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-        result = _result_text(text)
-        call = f"__ops__.python.call({len(_ignored) - 1}, {given}, __like__({result}))"
-        gives = "" if result in ("None", "NoneType") else "return "
-        body = f"{head}    {gives}{call}\n"
         scope = Scope(function)
-        scope.names.update(__ops__=_Path("ops"), __like__=_Path("uninitialized"))
+        if bound is not None or (names and names[0] == "self"):
+            function, names = function.__get__(bound) if bound is not None else function, names[1:]
+        body = head + call_of_python(function, names, _result_text(text), scope)
         return (scope_number(scope), text.file, text.first_line, body)
 
 
@@ -408,6 +400,15 @@ class _Path:
     def __init__(self, path: str) -> None:
         self.__flambeau_path__ = path
         self.__name__ = path
+
+
+def call_of_python(function: Any, names: list[str], result: str, scope: Scope) -> str:
+    """The body of a function of programs that calls one of Python with its parameters, and checks that it gives a `result`."""
+    _ignored.append(function)
+    scope.names.update(__ops__=_Path("ops"), __like__=_Path("uninitialized"))
+    given = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+    gives = "" if result in ("None", "NoneType") else "return "
+    return f"    {gives}__ops__.python.call({len(_ignored) - 1}, {given}, __like__({result}))\n"
 
 
 class _Wrapped:

@@ -195,16 +195,22 @@ class ModuleType(Described):
 
     def _texts(self, answers: Answers, function: Any) -> list[Any]:
         """A method's text; several where it has overloads."""
-        overloads = self._overloads(function)
+        # Each overload has a body of its own, or all of them have the function's.
+        bodies = [getattr(self.cls, name) for name in self._named_overloads(function.__name__)]
+        overloads = bodies or self._overloads(function)
         if not overloads:
             return [answers.method_source(function, self.module)]
-        body = function_text(function)
-        scope = scope_number(Scope(function))
         texts = []
         for n, overload in enumerate(overloads):
+            of = overload if bodies else function
+            body = function_text(of)
             text = _with_signature(body, function_text(overload).node, f"{function.__name__}__{n}")
-            texts.append((scope, body.file, body.first_line, text))
+            texts.append((scope_number(Scope(of)), body.file, body.first_line, text))
         return texts
+
+    def _named_overloads(self, name: str) -> list[str]:
+        """The methods that a call of that name may mean, by the class's `__overloads__`."""
+        return getattr(self.cls, "__overloads__", {}).get(name, [])  # type: ignore[no-any-return]
 
     def _overloads(self, function: Any) -> list[Any]:
         own = _overloads.get(_overload_key(function), [])
@@ -236,7 +242,7 @@ class ModuleType(Described):
         if isinstance(own, types.MethodType):
             forward = own.__func__
         if forward is not None and forward is not base and getattr(forward, "__name__", "") != "_forward_unimplemented":
-            if modifier not in ("ignore",) and not getattr(forward, "__flambeau_unimplemented__", False):
+            if (modifier not in ("ignore",) or self._named_overloads("forward")) and not getattr(forward, "__flambeau_unimplemented__", False):
                 entries.append(forward)
         for name in dir(self.cls):
             found = inspect.getattr_static(self.cls, name, None)
@@ -264,7 +270,7 @@ class ModuleType(Described):
             setter = answers.source(found.fset) if found.fset else None
             return ("property", answers.source(found.fget), setter)
         if isinstance(found, types.FunctionType):
-            if self._overloads(found):
+            if self._overloads(found) or self._named_overloads(name):
                 return ("methods", self._texts(answers, found))
             return ("method", answers.method_source(found, self.module))
         if own is not None:

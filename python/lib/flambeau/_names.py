@@ -16,6 +16,7 @@ from typing import Any, Callable
 from . import _flambeau
 from ._flambeau import Program, Tensor
 from ._modules import ScriptObject
+from ._torch_objects import is_torch_object, script_object
 
 # --- names ---
 
@@ -268,6 +269,8 @@ def value_type(value: Any) -> str | None:
         return None if None in inner else f"Tuple[{', '.join(str(t) for t in inner)}]" if inner else "Tuple[()]"
     if isinstance(value, ScriptObject):
         return f"__host__.h{number_of(value)}"
+    if is_torch_object(value):
+        return f"__host__.h{number_of(script_object(value))}"
     if type(value) in _classes or _is_plain_class(type(value)) and compiled_class(type(value)):
         return f"__host__.h{number_of(type(value))}"
     return None
@@ -368,6 +371,8 @@ def enum_member(cls: str, member: str, value: Any) -> Any:
 
 def object_core(value: Any) -> Program | None:
     """An object of a scripted class of Python, or of one that derives from it, as an object of programs: its attributes, converted."""
+    if is_torch_object(value):
+        return script_object(value)._c  # type: ignore[no-any-return]
     known = (_classes.get(cls) for cls in type(value).__mro__)
     info = next((info for info in known if info is not None and info.core is not None), None)
     if info is None or info.core is None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ._flambeau import Tensor, grad_enabled
-from ._names import CompilerError, Scope, _ignored, scope_number, unique_name
+from ._names import CompilerError, Scope, scope_number, unique_name
 
 _DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
 
@@ -41,16 +41,13 @@ def called_operator(operator: Any) -> tuple[str, tuple[Any, ...]]:
         parameters.append(f"{argument.name}: {_annotation(argument.type, operator)}{default}")
     results = [_annotation(result.type, operator) for result in schema.returns]
     short = schema.name.rsplit("::", 1)[-1]
-    _ignored.append(_Called(operator))
     names = [argument.name for argument in schema.arguments]
-    call = f"__ops__.python.call({len(_ignored) - 1}, ({', '.join(names)}{',' if len(names) == 1 else ''}))"
-    result = results[0] if len(results) == 1 else f"Tuple[{', '.join(results)}]"
-    body = f"    return __cast__({result}, {call})\n" if results else f"    {call}\n"
-    head = f"def {short}({', '.join(parameters)}) -> {result if results else 'None'}:\n"
+    result = results[0] if len(results) == 1 else f"Tuple[{', '.join(results)}]" if results else "None"
+    head = f"def {short}({', '.join(parameters)}) -> {result}:\n"
     scope = Scope()
-    from ._answers import _Path
+    from ._answers import call_of_python
 
-    scope.names.update(__ops__=_Path("ops"), __cast__=_Path("unchecked_cast"))
+    body = call_of_python(_Called(operator), names, result, scope)
     name = unique_name(f"torch.ops.{schema.name.split('::', 1)[0]}", short)
     return name, (scope_number(scope), f"<{schema.name}>", 1, head + body)
 

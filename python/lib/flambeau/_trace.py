@@ -18,9 +18,10 @@ from ._flambeau import Tensor
 from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule
 from ._answers import Answers, is_module
 from ._module_types import ModuleType, build_object
-from ._names import is_tensor, scope_number, unique_name
+from ._names import is_tensor, scope_number, unique_name, value_type
 from ._sizes import TracerWarning, remembered
 from ._tensors import Size
+from ._torch_objects import is_torch_object
 from ._trace_check import TracingCheckError as TracingCheckError, check_outputs, check_records, cloned, quiet
 from ._trace_text import Constant, Trace, leaves
 from ._trace_torch import torch_mode, torch_says_tracing
@@ -155,6 +156,8 @@ class _TracedType(ModuleType):
         for name, value in module._buffers.items():
             self.rows.append((name, "Optional[Tensor]" if value is None else "Tensor"))
             self.buffers.append(name)
+        for name, value in _objects(module).items():
+            self.rows.append((name, value_type(value) or "Any"))
         self.rows.append(("training", "bool"))
         for name, value in module._modules.items():
             if value is None:
@@ -186,6 +189,11 @@ class _TracedType(ModuleType):
 
     def member(self, answers: Answers, name: str) -> tuple[Any, ...] | None:
         return None
+
+
+def _objects(module: Any) -> dict[str, Any]:
+    """A module's attributes that are objects of PyTorch's own classes."""
+    return {name: value for name, value in vars(module).items() if is_torch_object(value)}
 
 
 def _tuple(inputs: Any) -> tuple[Any, ...]:
@@ -467,7 +475,7 @@ def _attribute_path(path: str, names: list[str]) -> str:
 
 
 def _bind_state(trace: Trace, module: Any, path: str) -> None:
-    for name, value in [*module._parameters.items(), *module._buffers.items()]:
+    for name, value in [*module._parameters.items(), *module._buffers.items(), *_objects(module).items()]:
         if value is not None:
             trace.bind(value, _attribute_path(path, [name]))
     for name, child in module._modules.items():

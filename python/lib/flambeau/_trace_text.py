@@ -15,6 +15,7 @@ from . import _flambeau
 from ._flambeau import Tensor
 from ._names import Scope, is_tensor
 from ._sizes import TracedFloat, TracedInt, plain, remembered
+from ._torch_objects import is_torch_object
 
 
 class Constant:
@@ -237,6 +238,8 @@ class Trace:
             return f"torch.device({str(value)!r})"
         if name in ("memory_format", "layout"):
             return str(value)
+        if is_torch_object(value) and (found := self._known(self.frame, value)) is not None:
+            return found
         raise RuntimeError(f"a trace cannot write down a value of type {name}")
 
     def index(self, value: Any) -> str:

@@ -1281,5 +1281,106 @@ def types_of_tensors_and_generators():
     same(J.script(f)(torch.tensor([1, 2]), torch.ones(2)), torch.tensor([2.0, 3.0]))
 
 
+class Packs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = 1
+        self.k = (1, 2)
+
+    @J.export
+    def __getstate__(self):
+        return (self.a, self.k, self.training)
+
+    @J.export
+    def __setstate__(self, state):
+        self.a = state[0] + 10
+        self.k = state[1]
+        self.training = state[2]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.a + self.k[1]
+
+
+@idiom
+def state_is_of_the_type_that_getstate_gives():
+    s = J.script(Packs())
+    same(s(torch.ones(1)), torch.full((1,), 4.0))
+    file = io.BytesIO()
+    J.save(s, file)
+    file.seek(0)
+    same(J.load(file)(torch.ones(1)), torch.full((1,), 14.0))
+
+
+class OnlySets(nn.Module):
+    @J.export
+    def __setstate__(self, state):
+        self.training = state[0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+@idiom
+def setstate_alone_is_refused():
+    try:
+        J.script(OnlySets())
+    except RuntimeError as e:
+        assert "`__setstate__` defined but not `__getstate__`" in str(e) and "Did you forget to use `@torch.jit.export`?" in str(e), e
+    else:
+        assert False
+
+
+@J.interface
+class OneInput(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+@J.interface
+class Counts:
+    def count(self, x: Tensor) -> int:
+        pass
+
+
+@J.script
+class Sizes:
+    def __init__(self, dim: int):
+        self.dim = dim
+
+    def count(self, x: Tensor) -> int:
+        return x.size(self.dim)
+
+
+@J.script
+def through_module(m: OneInput, x: Tensor):
+    return m.forward(x) + 1
+
+
+@J.script
+def through_object(c: Counts, x: Tensor):
+    return c.count(x)
+
+
+class Negative(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return -x
+
+
+@idiom
+def objects_are_given_for_interfaces():
+    one, other = J.script(Negative()), J.script(Packs())
+    same(through_module(one, x34), 1 - x34)
+    same(through_module(other, torch.ones(1)), torch.full((1,), 5.0))
+    same(through_module(one, x34), 1 - x34)
+    try:
+        # Its argument has another name.
+        through_module(J.script(nn.ReLU()), x34)
+    except RuntimeError as e:
+        assert "is not compatible with interface __torch__.OneInput" in str(e), e
+    else:
+        assert False
+    assert through_object(Sizes(1), x34) == 4
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))

@@ -9,7 +9,7 @@ use crate::eval;
 use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, UnaryOp};
 use crate::frontend::script::{cleanup, exits, kinds, lift, ssa};
 use crate::ir::schema::{Argument, Schema};
-use crate::ir::{Attr, BlockId, Function, Graph, Symbol, TensorType, Type, TypeKind, ValueId};
+use crate::ir::{Attr, BlockId, ClassKind, Function, Graph, Symbol, TensorType, Type, TypeKind, ValueId};
 use crate::value::Value;
 use hashbrown::HashMap;
 
@@ -54,6 +54,10 @@ pub(super) fn compile(
 
 impl Emitter<'_> {
     fn parameters(&mut self, def: &Def, self_type: Option<Type>) -> Result<Vec<Argument>> {
+        let state = match &self_type {
+            Some(ty) if def.name.name == "__setstate__" => self.kept_state(def, ty)?,
+            _ => None,
+        };
         let mut types = Vec::with_capacity(def.decl.params.len());
         for (n, param) in def.decl.params.iter().enumerate() {
             types.push(match (&param.annotation, &self_type) {
@@ -69,7 +73,7 @@ impl Emitter<'_> {
                         "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)",
                     );
                 }
-                (None, _) => inferred_tensor(),
+                (None, _) => state.clone().filter(|_| n == 1).unwrap_or_else(inferred_tensor),
             });
         }
         let defaults = self.defaults(def, &types)?;
@@ -84,6 +88,30 @@ impl Emitter<'_> {
             arguments.push(argument);
         }
         Ok(arguments)
+    }
+
+    /// What `__setstate__` of a module takes where it does not say: what `__getstate__` gives.
+    fn kept_state(&mut self, def: &Def, owner: &Type) -> Result<Option<Type>> {
+        let class = owner.class_name().and_then(|name| self.unit.module.class(name));
+        let Some(class) = class.filter(|class| class.kind == ClassKind::Module) else { return Ok(None) };
+        let (name, knows) = (class.name, class.methods.contains_key(&Symbol::new("__getstate__")));
+        let params = &def.decl.params;
+        if params.get(1).is_some_and(|state| state.annotation.is_some()) {
+            return Ok(None);
+        }
+        if params.len() != 2 {
+            let message = format!("Expected 2 arguments for `__setstate__`, got: {}", params.len());
+            return error(&def.span, message);
+        }
+        if !knows {
+            return error(
+                &def.span,
+                "`__setstate__` defined but not `__getstate__`. You must have both defined on a ScriptModule to customize \
+                 serialization.\nDid you forget to use `@torch.jit.export`?",
+            );
+        }
+        let schema = self.unit.method_schema(name, "__getstate__", &self.name.clone(), &def.name.span)?;
+        Ok(schema.returns.first().map(|state| state.ty.clone()))
     }
 
     /// Default values, which PyTorch compiles as a function of their own.
