@@ -50,6 +50,10 @@ pub(crate) struct Call<'py> {
     /// The programs of objects that came in, with the objects' classes.
     pub programs: Vec<(Arc<Core>, Symbol)>,
     seen: Vec<(Tensor, Bound<'py, PyAny>)>,
+    /// Tensors of PyTorch that require gradients, with leaves of ours that stand for them.
+    leaves: Vec<(Tensor, Bound<'py, PyAny>)>,
+    /// Tensors of PyTorch, with the version of ours when they came in.
+    versions: Vec<(Tensor, Bound<'py, PyAny>, u64)>,
     ranges: Vec<(usize, usize, Storage)>,
 }
 
@@ -61,8 +65,13 @@ impl<'py> Call<'py> {
 
     /// The tensors that came in and require a gradient, each with the object that it came from.
     pub(crate) fn tracked(&self) -> Vec<(Bound<'py, PyAny>, PyTensor)> {
-        let tracked = self.seen.iter().filter(|(t, _)| t.requires_grad());
-        tracked.map(|(t, object)| (object.clone(), PyTensor::new(t.clone()))).collect()
+        self.leaves.iter().map(|(t, object)| (object.clone(), PyTensor::new(t.clone()))).collect()
+    }
+
+    /// Tensors of PyTorch that the call wrote to, with those that stood for them.
+    pub(crate) fn written(&self) -> Vec<(Bound<'py, PyAny>, PyTensor)> {
+        let written = self.versions.iter().filter(|(t, _, version)| t.version() != *version);
+        written.map(|(t, object, _)| (object.clone(), PyTensor::new(t.clone()))).collect()
     }
 
     /// An object of Python as a value.
@@ -293,8 +302,17 @@ impl<'py> Call<'py> {
                 "the array has strides that tensors do not have; copy it first",
             ));
         };
-        if tracked && tensor.dtype().is_floating() {
+        let tensor = if tracked && tensor.dtype().is_floating() {
             tensor.set_requires_grad(true).map_err(errors::plain)?;
+            self.leaves.push((tensor.clone(), object.clone()));
+            let is_leaf = object.getattr(intern!(py, "is_leaf"))?.is_truthy()?;
+            // What PyTorch computed may be written to, as what is computed here.
+            if is_leaf { tensor } else { crate::eager::alias(py, tensor)? }
+        } else {
+            tensor
+        };
+        if is_torch {
+            self.versions.push((tensor.clone(), object.clone(), tensor.version()));
         }
         self.seen.push((tensor.clone(), object.clone()));
         Ok(Some(tensor))

@@ -6,6 +6,7 @@ use crate::dtype::dtype_from;
 use crate::errors;
 use crate::runs;
 use flambeau::runtime::Program;
+use flambeau::tensor::Tensor;
 use flambeau::value::Value;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
@@ -177,6 +178,21 @@ impl<'py> Line<'py> {
         let mut call = self.call;
         call.kind = None;
         call.give(py, &result, None)
+    }
+}
+
+/// A tensor over the same memory that gradients are recorded to have been made of this one, where they are recorded.
+pub(crate) fn alias(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
+    let records = runs::grad_enabled() && py.import("torch")?.call_method0("is_grad_enabled")?.is_truthy()?;
+    let program = program(py, "def op(a0: Tensor):\n    return torch.ops.aten.alias(a0)\n")?;
+    let work = || runs::with_grad(records, |run| program.run("op", vec![Value::Tensor(tensor)], run));
+    match runs::outside(py, work)?.map_err(errors::plain)? {
+        Value::Tensor(alias) => {
+            // It may be written to, which a view of a leaf may not.
+            alias.set_base(None);
+            Ok(alias)
+        }
+        _ => Err(PyTypeError::new_err("an alias is a tensor")),
     }
 }
 

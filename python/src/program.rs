@@ -311,17 +311,18 @@ impl PyProgram {
         runs::pass_warnings(py)?;
         let result = result.map_err(errors::of_program)?;
         LAST.with_borrow_mut(|last| last.set(core, self.object.as_ref().map(Object::class), name));
+        let written = call.written();
         if records && is_torch {
             static LINKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
             let tracked = call.tracked();
             call.kind = Some(Kind::Own);
             let result = call.give(py, &result, Some(core))?;
-            return errors::imported(py, &LINKED, "flambeau._autograd", "linked")?.call1((
-                result,
-                tracked,
-                parameters,
-                self.links(py),
-            ));
+            let linked = errors::imported(py, &LINKED, "flambeau._autograd", "linked")?;
+            return linked.call1((result, tracked, parameters, self.links(py), written));
+        }
+        for (tensor, _) in written {
+            static WRITTEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            errors::imported(py, &WRITTEN, "torch.autograd.graph", "increment_version")?.call1((tensor,))?;
         }
         call.give(py, &result, Some(core))
     }

@@ -271,6 +271,11 @@ impl PyTensor {
         self.inner.version()
     }
 
+    /// Counts a write that the memory's owner made.
+    fn _written_outside(&self) {
+        self.inner.storage().written_outside();
+    }
+
     /// A NumPy array over the same memory.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(slf: &Bound<'py, Self>, force: bool) -> PyResult<Any<'py>> {

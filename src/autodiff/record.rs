@@ -111,7 +111,7 @@ impl Call<'_> {
         let name = format!("the derivative of {}", self.op.full_name());
         let mut all = self.values.to_vec();
         all.extend_from_slice(self.attributes);
-        let result = self.run.function(&name, text, all)?;
+        let result = self.run.function(&name, text, all).map_err(|error| self.of_the_op(error))?;
         let schema = self.op.schema()?;
         Ok(match (schema.returns.len(), result) {
             (0, Value::List(list)) if schema.is_varret => list.to_vec().into_iter().collect(),
@@ -120,6 +120,16 @@ impl Call<'_> {
             (_, Value::Tuple(tuple)) => tuple.items().iter().cloned().collect(),
             (_, value) => Outputs::from_iter([value]),
         })
+    }
+
+    /// An error of what stands for a built-in op, as the op's own: the lines are the program's. Of ops from dialect files
+    /// the lines of the derivative stay, which their authors look for.
+    fn of_the_op(&self, mut error: Diagnostic) -> Diagnostic {
+        if self.op.full_name().starts_with("aten::") {
+            let report = error.report_mut();
+            (report.span, report.frames) = (None, Vec::new());
+        }
+        error
     }
 
     /// Runs the op with nothing recorded.

@@ -174,6 +174,11 @@ unsafe fn described(tensor: &DLTensor, readonly: bool) -> Result<Described> {
     };
     let sizes = read(tensor.shape).unwrap_or_default();
     let strides = read(tensor.strides).unwrap_or_else(|| contiguous_strides(&sizes).to_vec());
+    if tensor.data.is_null() && !sizes.contains(&0) {
+        return Err(Diagnostic::input(
+            "the array has no data; fake and meta tensors cannot be given to a program",
+        ));
+    }
     let address = (tensor.data as usize).wrapping_add(tensor.byte_offset as usize);
     Ok(Described { address, dtype, sizes, strides, readonly })
 }
@@ -346,6 +351,7 @@ mod tests {
             (|m| m.tensor.dtype.lanes = 4, "4 lanes"),
             (|m| m.tensor.ndim = -1, "-1 dimensions"),
             (|m| m.tensor.ndim = 1000, "1000 dimensions"),
+            (|m| m.tensor.data = std::ptr::null_mut(), "no data"),
         ] {
             let exported = Exported::new(&tensor).expect("plain");
             // SAFETY: the box is ours until it is consumed, which the refusal does as well.

@@ -331,6 +331,11 @@ impl Storage {
         self.0.version.load(Ordering::Relaxed)
     }
 
+    /// Counts a write that the memory's owner made: what autograd saved before does not hold any more.
+    pub fn written_outside(&self) {
+        self.0.version.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Opens host memory for reading, as it is now: what is written later does not show in it.
     pub fn read(&self) -> Result<ReadBytes> {
         match &self.0.memory {

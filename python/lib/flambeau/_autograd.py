@@ -46,8 +46,8 @@ def _grad() -> CompilationUnit:
 
 class _Link(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, outputs: list[Tensor], leaves: list[Tensor], *originals: Any) -> Any:
-        ctx.outputs, ctx.leaves = outputs, leaves
+    def forward(ctx: Any, outputs: list[Tensor], leaves: list[Tensor], seen: list[Any], *originals: Any) -> Any:
+        ctx.outputs, ctx.leaves, ctx.seen = outputs, leaves, seen
         ctx.save_for_backward(*originals)
         return tuple(t.detach().torch() for t in outputs)
 
@@ -55,18 +55,38 @@ class _Link(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         # With `create_graph` what is computed here is itself a function of the leaves and of the gradients that came.
         again = torch.is_grad_enabled()
+        _count_writes(ctx)
         pairs = [(out, _own_gradient(g, again), g) for out, g in zip(ctx.outputs, gradients) if g is not None]
-        found = _grad()([out for out, _, _ in pairs], ctx.leaves, [own for _, own, _ in pairs], again)
+        try:
+            found = _grad()([out for out, _, _ in pairs], ctx.leaves, [own for _, own, _ in pairs], again)
+        except RuntimeError as error:
+            # The line of `torch.autograd.grad` above is none of the caller's.
+            raise RuntimeError(str(error).strip().rpartition("RuntimeError: ")[2]) from None
         if not again:
-            return (None, None, *(None if g is None else g.torch() for g in found))
+            return (None, None, None, *(None if g is None else g.torch() for g in found))
         followed = [g for g in found if g is not None and g.requires_grad]
         if not followed:
-            return (None, None, *(None if g is None else g.detach().torch() for g in found))
+            return (None, None, None, *(None if g is None else g.detach().torch() for g in found))
         tracked = [(own, g) for _, own, g in pairs if own.requires_grad]
-        leaves = [*ctx.leaves, *(own for own, _ in tracked)]
-        linked_again = _Link.apply(followed, leaves, *ctx.saved_tensors, *(g for _, g in tracked))
+        leaves, originals = [*ctx.leaves, *(own for own, _ in tracked)], [*ctx.saved_tensors, *(g for _, g in tracked)]
+        linked_again = _Link.apply(followed, leaves, list(map(_seen, originals)), *originals)
         made = dict(zip(map(id, followed), linked_again))
-        return (None, None, *(None if g is None else made[id(g)] if id(g) in made else g.detach().torch() for g in found))
+        return (None, None, None, *(None if g is None else made[id(g)] if id(g) in made else g.detach().torch() for g in found))
+
+
+def _seen(original: Any) -> tuple[Any, int]:
+    return weakref.ref(original), original._version
+
+
+def _count_writes(ctx: Any) -> None:
+    """Leaves of ours count the writes that PyTorch's tensors saw since, so that what was saved of them does not hold any more."""
+    try:
+        ctx.saved_tensors
+    except RuntimeError:
+        changed = [given is None or given._version != version for given, version in ((o(), v) for o, v in ctx.seen)]
+        for own, is_changed in zip(ctx.leaves, changed):
+            if is_changed:
+                own._written_outside()
 
 
 def _own_gradient(gradient: Any, again: bool) -> Tensor:
@@ -74,8 +94,10 @@ def _own_gradient(gradient: Any, again: bool) -> Tensor:
     return own.requires_grad_(True) if again and gradient.requires_grad else own
 
 
-def linked(result: Any, tracked: list[tuple[Any, Tensor]], parameters: list[Tensor], links: dict[int, Any]) -> Any:
-    """The result with tensors of PyTorch, which know how they were made."""
+def linked(
+    result: Any, tracked: list[tuple[Any, Tensor]], parameters: list[Tensor], links: dict[int, Any], written: list[tuple[Any, Tensor]]
+) -> Any:
+    """The result with tensors of PyTorch, which know how they were made. `written` are those that the call wrote to."""
     originals = [original for original, _ in tracked if isinstance(original, torch.Tensor)]
     leaves = [own for original, own in tracked if isinstance(original, torch.Tensor)]
     for parameter in parameters:
@@ -84,8 +106,29 @@ def linked(result: Any, tracked: list[tuple[Any, Tensor]], parameters: list[Tens
     outputs: list[Tensor] = []
     _gather(result, outputs)
     followed = [t for t in outputs if t.requires_grad] if leaves else []
-    made = dict(zip(map(id, followed), _Link.apply(followed, leaves, *originals))) if followed else {}
+    changed = [(tensor, own) for tensor, own in written if leaves and own.requires_grad]
+    seen = list(map(_seen, originals))
+    wanted = [*followed, *(own for _, own in changed)]
+    results = _Link.apply(wanted, leaves, seen, *originals) if wanted else ()
+    for tensor, own in written:
+        if not (leaves and own.requires_grad):
+            torch.autograd.graph.increment_version(tensor)
+    # What the call wrote is there already; copied onto itself, PyTorch knows how it was made.
+    for (tensor, _), result_of_write in zip(changed, results[len(followed) :]):
+        tensor.copy_(result_of_write)
+        seen[:] = [_seen(tensor) if of() is tensor else (of, version) for of, version in seen]
+    made = dict(zip(map(id, followed), results))
+    _hand_on(leaves, originals)
     return _replaced(result, made)
+
+
+def _hand_on(leaves: list[Tensor], originals: list[Any]) -> None:
+    """Gradients that `backward()` in the program gave to leaves go to PyTorch's tensors, and on from there."""
+    found = [(original, own) for original, own in zip(originals, leaves) if own.grad is not None]
+    if found:
+        torch.autograd.backward([original for original, _ in found], [own.grad.torch() for _, own in found])
+        for _, own in found:
+            own.grad = None
 
 
 def _gather(value: Any, into: list[Tensor]) -> None:

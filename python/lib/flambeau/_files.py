@@ -106,13 +106,14 @@ def freeze(
         raise RuntimeError(
             "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
         )
-    if mod.training:
+    if getattr(mod, "training", False):
         raise RuntimeError(
             "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
         )
     copied = copy.deepcopy(mod)
     preserved = ",".join(preserved_attrs or ()).replace("\\", "").replace('"', "")
-    passes = f'freeze{{preserve="{preserved}" numerics={"true" if optimize_numerics else "false"}}}'
+    # The number of dimensions that batch norm checks is known of what a convolution gives.
+    passes = f'freeze{{preserve="{preserved}" numerics={"true" if optimize_numerics else "false"}}},peephole,constant-propagation,dce'
     if optimize_numerics:
         passes += ",frozen-optimization"
     return RecursiveScriptModule(copied._c.after(passes), mod._kind)

@@ -167,7 +167,8 @@ def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> 
     """A module frozen for inference. Plans are made by calls, whichever way a module came."""
     from ._files import freeze
 
-    return freeze(mod.eval(), other_methods)
+    # A frozen module has no mode.
+    return freeze(mod.eval(), other_methods) if hasattr(mod, "training") else mod
 
 
 def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: list[str] | None = None) -> None:

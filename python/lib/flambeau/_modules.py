@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections import OrderedDict
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator, Sequence
 
 from . import _flambeau
 from ._explain import framed
@@ -13,7 +13,7 @@ from ._flambeau import Graph, Program, Tensor
 from ._torch_module import ScriptMeta, fx_call, nn, run_hooked
 from ._types import Schema
 
-_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called", "_holder", "_graph"})
+_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called", "_holder", "_graph", "_types"})
 
 # How many traces are written by all threads: calls ask for theirs only where there is one.
 traces = 0
@@ -22,9 +22,26 @@ traces = 0
 def _graph_of(owner: Any, core: Program, name: str) -> Graph:
     kept = vars(owner).get("_graph")
     if kept is None or kept[0] is not core:
-        kept = (core, core.graph(name))
+        kept = (core, _typed(owner, core.graph(name)))
         object.__setattr__(owner, "_graph", kept)
     return kept[1]  # type: ignore[no-any-return]
+
+
+def keep_types(traced: Any, examples: Sequence[Any]) -> None:
+    """Keeps the types of the tensors that a function or module was traced with, which its graphs show."""
+    value = next(_flambeau.parse_ir("graph(%x : Tensor):\n  return (%x)\n").inputs())
+    types = [value.inferTypeFrom(example).type().str() if hasattr(example, "shape") else None for example in examples]
+    object.__setattr__(traced, "_types", types)
+
+
+def _typed(owner: Any, graph: Graph) -> Graph:
+    types = vars(owner).get("_types")
+    if types:
+        for value, text in zip(reversed(graph.inputs()), reversed(types)):
+            if text is not None and value.type().str() == "Tensor":
+                value.setType(text)
+        graph.run_pass("propagate-shapes")
+    return graph
 
 
 class ScriptFunction:
@@ -75,7 +92,7 @@ class ScriptFunction:
     @property
     def inlined_graph(self) -> Graph:
         """The graph with calls inlined."""
-        return self._c.graph_after(self._name, "inline")
+        return _typed(self, self._c.graph_after(self._name, "inline"))
 
     @property
     def code(self) -> str:
@@ -387,7 +404,7 @@ class ScriptModule(metaclass=ScriptMeta):
     @property
     def inlined_graph(self) -> Graph:
         """The graph of `forward` with calls inlined."""
-        return self._c.graph_after("forward", "inline")
+        return _typed(self, self._c.graph_after("forward", "inline"))
 
     @property
     def code(self) -> str:
@@ -587,8 +604,9 @@ class ScriptModule(metaclass=ScriptMeta):
         """Whether the module is in training mode."""
         if self._holder is not None:
             return self._holder.training
-        rows = (row[0] for row in self._c.attributes())
-        return self._c.get("training", None) if "training" in rows else True
+        if "training" not in (row[0] for row in self._c.attributes()):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute 'training'")
+        return self._c.get("training", None)  # type: ignore[no-any-return]
 
     @training.setter
     def training(self, mode: bool) -> None:

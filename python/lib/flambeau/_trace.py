@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator
 
 from . import _flambeau, _modules
 from ._flambeau import Tensor
-from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule
+from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule, keep_types
 from ._answers import Answers, is_module
 from ._module_types import ModuleType, build_object
 from ._names import is_tensor, scope_number, unique_name, value_type
@@ -211,9 +211,17 @@ def _annotation(value: Any) -> str:
         return f"List[{_annotation(value[0])}]" if value else "List[Tensor]"
     if isinstance(value, dict):
         return f"Dict[str, {_annotation(next(iter(value.values())))}]"
-    raise RuntimeError(
-        f"Type '{type(value).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
-    )
+    return type(value).__name__
+
+
+def _parameters(names: list[str], inputs: Any) -> list[str]:
+    """The parameters of a traced function with their types. Nothing but tensors can be traced."""
+    if not all(map(is_tensor, leaves(inputs))):
+        of = inputs[0] if len(inputs) == 1 else tuple(inputs)
+        raise RuntimeError(
+            f"Type '{_annotation(of)}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
+        )
+    return [f"{name}: {_annotation(value)}" for name, value in zip(names, inputs)]
 
 
 def _bind(trace: Trace, name: str, value: Any) -> None:
@@ -346,6 +354,7 @@ def trace(
     torch = sys.modules.get("torch")
     uses_torch = torch is not None and any(isinstance(v, torch.Tensor) for v in leaves(inputs))
     traced = ScriptFunction(core, name, "torch" if uses_torch else None, func if callable(func) and hasattr(func, "__name__") else None)
+    keep_types(traced, inputs)
     if check_trace:
         for one in [inputs, *map(_tuple, check_inputs or [])]:
             with quiet():
@@ -358,10 +367,10 @@ def trace(
 def _recorded_function(func: Any, inputs: tuple[Any, ...], names: list[str], strict: bool) -> tuple[Trace, str, str]:
     """The trace of a function, its name, and its text."""
     made = Trace()
+    parameters = ", ".join(_parameters(names, inputs))
     result, _ = _record(made, func, inputs, names, strict)
-    short = getattr(func, "__name__", "forward")
+    short = getattr(func, "__name__", "forward").replace("<lambda>", "_lambda")
     short = short if short.isidentifier() else "forward"
-    parameters = ", ".join(f"{n}: {_annotation(v)}" for n, v in zip(names, inputs))
     return made, short, made.frame.text(f"def {short}({parameters}):", result)
 
 
@@ -381,6 +390,8 @@ def trace_module(
     torch = sys.modules.get("torch")
     is_torch = torch is not None and isinstance(mod, torch.nn.Module)
     traced = TopLevelTracedModule(made_object, "torch" if is_torch else None, mod)
+    if "forward" in inputs:
+        keep_types(traced, _tuple(inputs["forward"]))
     if check_trace:
         for one in [inputs, *(check_inputs or [])]:
             with quiet():
@@ -403,9 +414,9 @@ def _recorded_module(mod: Any, inputs: dict[str, Any], strict: bool, given_names
         _bind_state(made, mod, "self")
         function = mod if method == "forward" else getattr(mod, method)
         names = given_names or _parameter_names(getattr(type(mod), method, None), len(examples), is_method=True)
+        parameters = "".join(f", {parameter}" for parameter in _parameters(names, examples))
         with _module_calls(made, mod, kinds):
             result, _ = _record(made, function, examples, names, strict)
-        parameters = "".join(f", {n}: {_annotation(v)}" for n, v in zip(names, examples))
         text = made.frame.text(f"def {method}(self{parameters}):", result)
         scope = _scope(made)
         texts = []

@@ -15,6 +15,7 @@ from . import _flambeau
 from ._flambeau import Tensor
 from ._names import Scope, is_tensor
 from ._sizes import TracedFloat, TracedInt, plain, remembered
+from ._tensors import DTYPES
 from ._torch_objects import is_torch_object
 
 
@@ -23,6 +24,73 @@ class Constant:
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
+
+
+class Writer:
+    """Writes values as expressions, by the names that it has for tensors."""
+
+    def name(self, value: Any) -> str:
+        """The name of a tensor."""
+        raise NotImplementedError
+
+    def number(self, value: Any) -> str:
+        """A number that was computed from sizes."""
+        raise NotImplementedError
+
+    def constant(self, value: Any) -> str:
+        """An array from outside."""
+        raise NotImplementedError
+
+    def object(self, value: Any) -> str | None:
+        """An object of a class that PyTorch has in C++."""
+        raise NotImplementedError
+
+    def text(self, value: Any) -> str:
+        """A value as an expression."""
+        if is_tensor(value):
+            return self.name(value)
+        if isinstance(value, (TracedInt, TracedFloat)):
+            return self.number(value)
+        if type(value).__module__ == "numpy":
+            return self.constant(value) if type(value).__name__ == "ndarray" else self.text(value.item())
+        if value is None or isinstance(value, (bool, int)):
+            return repr(value)
+        if isinstance(value, float):
+            return f"float({str(value)!r})" if value != value or value in (float("inf"), float("-inf")) else repr(value)
+        if isinstance(value, complex):
+            return f"complex({self.text(value.real)}, {self.text(value.imag)})"
+        if isinstance(value, str):
+            return repr(value)
+        if isinstance(value, slice):
+            parts = ["" if part is None else self.text(part) for part in (value.start, value.stop)]
+            return ":".join(parts if value.step is None else [*parts, self.text(value.step)])
+        if value is Ellipsis:
+            return "..."
+        if isinstance(value, (list, tuple, range)):
+            return f"[{', '.join(self.text(v) for v in value)}]"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{k!r}: {self.text(v)}" for k, v in value.items()) + "}"
+        name = type(value).__name__
+        if name == "dtype":
+            return "torch." + str(value).removeprefix("torch.")
+        if name == "device":
+            return f"torch.device({str(value)!r})"
+        if name in ("memory_format", "layout"):
+            return str(value)
+        found = self.object(value)
+        if found is None:
+            raise RuntimeError(f"a trace cannot write down a value of type {name}")
+        return found
+
+    def index(self, value: Any) -> str:
+        """What stands between the brackets of an index."""
+        return ", ".join(map(self._index, value)) if isinstance(value, tuple) else self._index(value)
+
+    def _index(self, value: Any) -> str:
+        if isinstance(value, list) and value and all(isinstance(item, bool) for item in value):
+            # Which are taken, not their numbers.
+            return self.constant(_flambeau.tensor_from_bytes(bytes(value), DTYPES["bool"], [len(value)]))
+        return self.text(value)
 
 
 class Frame:
@@ -75,7 +143,7 @@ class Call:
         return f"{', '.join(self.targets)} = {call}" if self.targets else call
 
 
-class Trace:
+class Trace(Writer):
     """What is written of one function or method."""
 
     def __init__(self, module: Any = None) -> None:
@@ -143,6 +211,11 @@ class Trace:
         """A tensor from outside as a constant."""
         name = self.constants.get(id(value))
         if name is None:
+            if getattr(value, "requires_grad", False):
+                raise RuntimeError(
+                    "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching "
+                    "the gradient"
+                )
             name = f"constant_{len(self.kept)}"
             with self.paused():
                 detached = value.detach() if hasattr(value, "detach") else value
@@ -210,41 +283,12 @@ class Trace:
         """One size of a tensor."""
         return remembered(int(size), f"{self.name(value)}.size({dim})", self, self.frame)
 
-    def text(self, value: Any) -> str:
-        """A value as an expression."""
-        if is_tensor(value):
-            return self.name(value)
-        if isinstance(value, (TracedInt, TracedFloat)):
-            return self.number(value)
-        if value is None or isinstance(value, (bool, int)):
-            return repr(value)
-        if isinstance(value, float):
-            return f"float({str(value)!r})" if value != value or value in (float("inf"), float("-inf")) else repr(value)
-        if isinstance(value, str):
-            return repr(value)
-        if isinstance(value, slice):
-            parts = ["" if part is None else self.text(part) for part in (value.start, value.stop)]
-            return ":".join(parts if value.step is None else [*parts, self.text(value.step)])
-        if value is Ellipsis:
-            return "..."
-        if isinstance(value, (list, tuple)):
-            return f"[{', '.join(self.text(v) for v in value)}]"
-        if isinstance(value, dict):
-            return "{" + ", ".join(f"{k!r}: {self.text(v)}" for k, v in value.items()) + "}"
-        name = type(value).__name__
-        if name == "dtype":
-            return "torch." + str(value).removeprefix("torch.")
-        if name == "device":
-            return f"torch.device({str(value)!r})"
-        if name in ("memory_format", "layout"):
-            return str(value)
-        if is_torch_object(value) and (found := self._known(self.frame, value)) is not None:
-            return found
-        raise RuntimeError(f"a trace cannot write down a value of type {name}")
+    def object(self, value: Any) -> str | None:
+        return self._known(self.frame, value) if is_torch_object(value) else None
 
-    def index(self, value: Any) -> str:
-        """What stands between the brackets of an index."""
-        return ", ".join(map(self.text, value)) if isinstance(value, tuple) else self.text(value)
+    def knows(self, value: Any) -> bool:
+        """Whether a tensor has a name."""
+        return self._known(self.frame, value) is not None
 
     # --- lines ---
 

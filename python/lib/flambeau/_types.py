@@ -28,27 +28,27 @@ class Parts(list[_T]):
 
 
 class Type(str):
-    """A type of a value: its text as graphs print it, with PyTorch's questions."""
+    """A type of a value, as TorchScript source has it (`List[int]`), with PyTorch's questions; `str()` is what graphs print."""
 
     _kind: str
-    _annotation: str
+    _text: str
     _parts: tuple["Type", ...]
     _tensor: Any
 
     def __new__(cls, text: str, kind: str, annotation: str, parts: Sequence["Type"], tensor: Any = None) -> "Type":
-        made = super().__new__(cls, text)
-        made._kind, made._annotation, made._parts, made._tensor = kind, annotation, tuple(parts), tensor
+        made = super().__new__(cls, annotation)
+        made._kind, made._text, made._parts, made._tensor = kind, text, tuple(parts), tensor
         return made
 
     def __repr__(self) -> str:
-        return str(self)
+        return self.__str__()
 
     def __reduce__(self) -> Any:
-        return Type, (str(self), self._kind, self._annotation, self._parts, self._tensor)
+        return Type, (self._text, self._kind, self.__str__(), self._parts, self._tensor)
 
     def str(self) -> str:
-        """The text."""
-        return self.__str__()
+        """The type as graphs print it: `int[]`, `Float(2, 3)`."""
+        return self._text
 
     def kind(self) -> str:  # type: ignore[valid-type]
         """`TensorType`, `ListType` and so on."""
@@ -57,11 +57,11 @@ class Type(str):
     @property
     def annotation_str(self) -> str:  # type: ignore[valid-type]
         """The type as TorchScript source has it."""
-        return self._annotation
+        return self.__str__()
 
     def isSubtypeOf(self, other: "Type") -> bool:  # noqa: N802 - PyTorch's name
         """Whether each value of this type is one of the other."""
-        return _flambeau.is_subtype(self.__str__(), other.__str__())
+        return _flambeau.is_subtype(self._text, other._text)
 
     def _facts(self, question: str) -> Any:  # type: ignore[valid-type]
         if self._tensor is None:

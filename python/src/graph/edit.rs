@@ -720,7 +720,9 @@ impl PyValue {
     /// Sets its type, written as in graph text: `"Tensor"`, `"int[]"`, `"Float(2, 3)"`.
     #[pyo3(name = "setType")]
     fn set_type<'py>(slf: Bound<'py, PyValue>, ty: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyValue>> {
-        let ty = type_of(ty.str()?.to_str()?)?;
+        // A type's own text is TorchScript's, which says less.
+        let text = ty.getattr("_text").unwrap_or_else(|_| ty.clone());
+        let ty = type_of(text.str()?.to_str()?)?;
         typed(slf, ty)
     }
 
