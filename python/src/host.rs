@@ -66,6 +66,7 @@ impl PyHost {
         let second = || answer.get_item(1);
         Ok(match what.as_str() {
             "path" => Meaning::Path(second()?.extract()?),
+            "exception" => Meaning::Exception(second()?.extract()?),
             "constant" => {
                 let value = Call::default().value(&second()?)?;
                 let attr = constant::attr(&value).ok_or_else(|| PyTypeError::new_err("not a constant"))?;

@@ -412,6 +412,19 @@ impl PyProgram {
         Ok(PyProgram::new(Arc::clone(&self.core), Some(Object::new(class))))
     }
 
+    /// Another object of the class with the same values: its tensors and submodules are the object's own.
+    fn shallow(&self) -> PyResult<PyProgram> {
+        let object = self.object()?;
+        let made = Object::new(object.class());
+        object.fields().into_iter().for_each(|(name, value)| made.set(name, value));
+        Ok(PyProgram::new(Arc::clone(&self.core), Some(made)))
+    }
+
+    /// Whether calls with tensors of PyTorch record gradients of parameters.
+    fn is_linked(&self, py: Python<'_>) -> bool {
+        self.core.links.kept.get(py).is_some()
+    }
+
     /// An attribute of the object.
     #[pyo3(signature = (name, kind=None))]
     fn get<'py>(&self, py: Python<'py>, name: &str, kind: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
@@ -767,6 +780,17 @@ pub(crate) fn load_bytes(
         }
         let is_text = !bytes.starts_with(b"PK") && !bytes.contains(&0);
         match String::from_utf8(bytes) {
+            Ok(text)
+                if is_text
+                    && !toolkit::is_graph(&text)
+                    && !text.contains("def ")
+                    && !text.contains("class ") =>
+            {
+                let message =
+                    format!("{name} is neither a ZIP archive nor TorchScript source nor graph text");
+                Err(Diagnostic::input(message)
+                    .hint("give a .pt archive of torch.jit.save, or a .pt2 of torch.export"))
+            }
             Ok(text) if is_text && toolkit::is_graph(&text) => toolkit.load_graph(name, &text, "graph"),
             Ok(text) if is_text => toolkit.load_source(name, &text),
             Ok(text) => runs::with_run(|run| toolkit::load_archive_with(text.into_bytes(), run, registry)),

@@ -220,8 +220,7 @@ class Answers:
             text = type_text(cls) if cls.__name__ != name else None
             return ("type", text) if text else None
         if issubclass(cls, BaseException):
-            base = next(c for c in cls.__mro__ if c.__module__ == "builtins")
-            return ("path", base.__name__)
+            return ("exception", f"{cls.__module__}.{cls.__name__}")
         if cls is collections.OrderedDict:
             return ("path", "collections.OrderedDict")
         if cls is _flambeau.device:
@@ -237,7 +236,7 @@ class Answers:
         module = cls.__module__ or ""
         if cls.__name__ == "Future" and (module.startswith("flambeau") or module.startswith("torch")):
             return ("path", "typing.Future")
-        if cls.__name__ in ("no_grad", "enable_grad", "record_function", "strict_fusion") and module.startswith("torch"):
+        if cls.__name__ in ("no_grad", "enable_grad", "record_function", "strict_fusion") and module.split(".")[0] in ("torch", "flambeau"):
             places = {"record_function": "torch.autograd.profiler.record_function", "strict_fusion": "torch.jit.strict_fusion"}
             return ("path", places.get(cls.__name__, f"torch.{cls.__name__}"))
         if cls.__name__ == "autocast" and module in ("torch.amp.autocast_mode", "torch.cuda.amp.autocast_mode", "torch.cpu.amp.autocast_mode"):
@@ -438,10 +437,22 @@ def made_methods(cls: type) -> dict[str, str]:
         lines.append("    self.__post_init__()\n")
     init = f"def __init__({', '.join(given)}):\n" + ("".join(lines) or "    pass\n")
 
+    optional = {field.name for field in fields if type(None) in typing.get_args(field.type) or str(field.type).startswith("Optional[")}
+
+    def differs(name: str) -> str:
+        if name not in optional:
+            return f"    if self.{name} != other.{name}:\n        return False\n"
+        return (
+            f"    own_{name} = self.{name}\n    other_{name} = other.{name}\n"
+            f"    if own_{name} is not None and other_{name} is not None:\n"
+            f"        if own_{name} != other_{name}:\n            return False\n"
+            f"    elif own_{name} is not None or other_{name} is not None:\n        return False\n"
+        )
+
     def compared(name: str, sign: str) -> str:
         names = [field.name for field in fields if field.compare]
         if sign == "==":
-            body = "".join(f"    if self.{n} != other.{n}:\n        return False\n" for n in names) + "    return True\n"
+            body = "".join(map(differs, names)) + "    return True\n"
         else:
             tests = "".join(f"    if self.{n} != other.{n}:\n        return self.{n} {sign[0]} other.{n}\n" for n in names)
             body = tests + f"    return {len(sign) == 2}\n"

@@ -38,7 +38,7 @@ class ModuleType(Described):
         self.buffers: list[str] = []
         self.constants: list[tuple[str, str, str]] = []
         self.children: dict[str, Any] = {}
-        self.failed: dict[str, str] = {}
+        self.failed: dict[str, tuple[str, str]] = {}
         self.pre_hooks = self._hooks("_forward_pre_hooks")
         self.hooks = self._hooks("_forward_hooks")
         self.name = ""
@@ -124,7 +124,7 @@ class ModuleType(Described):
             return
         if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, ScriptFunction)) or callable(value):
             return
-        self.failed[name] = type(value).__name__
+        self.failed[name] = (type(value).__name__, _why_no_type(value))
 
     def below(self) -> list[Any]:
         """The types of all modules below, once each: where an attribute is of an interface nothing else names them."""
@@ -254,11 +254,11 @@ class ModuleType(Described):
     def member(self, answers: Answers, name: str) -> tuple[Any, ...] | None:
         """A method, property or value that was not declared."""
         if name in self.failed:
-            kind = self.failed[name]
+            kind, why = self.failed[name]
             raise CompilerError(
                 f"Module '{self.cls.__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we "
-                f"failed to convert Python type: '{kind}' to a TorchScript type. Could not infer type of list element: "
-                f"Cannot infer concrete type of torch.nn.Module. Its type was inferred; try adding a type annotation for the attribute.)"
+                f"failed to convert Python type: '{kind}' to a TorchScript type. {why}. Its type was inferred; try adding a type "
+                f"annotation for the attribute.)"
             )
         own = vars(self.module).get(name)
         if isinstance(own, (types.FunctionType, types.BuiltinFunctionType, ScriptFunction)):
@@ -282,6 +282,28 @@ class ModuleType(Described):
     def build(self, core: Program, seen: dict[int, Any]) -> Program:
         """An object of the class with the module's values."""
         return build_object(self.module, self, core, seen)
+
+
+def _why_no_type(value: Any) -> str:
+    """Why a value has no type, in PyTorch's words."""
+    if isinstance(value, (list, dict)) and not value:
+        return "List trace inputs must have elements" if isinstance(value, list) else "Dictionary inputs must have entries"
+    parts = [value] if isinstance(value, list) else [list(value), list(value.values())] if isinstance(value, dict) else []
+    for part in parts:
+        kinds = list(dict.fromkeys(value_type(item) or type(item).__name__ for item in part))
+        if len(kinds) > 1:
+            of = "List inputs to traced functions must have consistent element type"
+            what = of if isinstance(value, list) else "Dictionary inputs to traced functions must have consistent type"
+            return f"{what}. Found {kinds[0]} and {kinds[1]}"
+    if isinstance(value, list):
+        return f"Could not infer type of list element: {_why_no_type(value[0])}"
+    torch_nn = nn()
+    if torch_nn is not None and isinstance(value, torch_nn.Module):
+        return "Cannot infer concrete type of torch.nn.Module"
+    return (
+        "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of traced functions, "
+        f"but instead got value of type {type(value).__name__}."
+    )
 
 
 def _torch_module_names() -> set[str]:
@@ -404,12 +426,16 @@ def script_built(cls: type, form: type, args: Any, kwargs: Any) -> ScriptModule:
     for name, value in (("_holder", holder), ("_c", None), ("_kind", "torch"), ("_python", holder), ("_called", None)):
         object.__setattr__(made, name, value)
     made.__init__(*args, **kwargs)  # type: ignore[misc]
+    defined = holder.__dict__.pop("_defined", [])
     core = _compiled(holder, module_type(holder, cls))
+    for text in defined:
+        core = core.defined(text)
     object.__setattr__(made, "_c", core)
     object.__setattr__(made, "_holder", None)
     # Under the names of the methods of Python stand those that were compiled.
     for name in core.functions():
-        object.__setattr__(made, name, ScriptMethod(core, name, "torch", made))
+        if not isinstance(getattr(type(made), name, None), property):
+            object.__setattr__(made, name, ScriptMethod(core, name, "torch", made))
     return made
 
 

@@ -103,7 +103,7 @@ class ScriptFunction:
     def code_with_constants(self) -> tuple[str, "ConstMap"]:
         """The function as TorchScript, with the values of `CONSTANTS`."""
         code, constants = self._c.code(self._name)
-        return code, ConstMap(constants)
+        return code, ConstMap(constants, self._kind)
 
     @property
     def schema(self) -> Schema:
@@ -149,8 +149,9 @@ def _load_function(data: bytes, name: str, kind: str | None) -> ScriptFunction:
 class ConstMap:
     """The constants of a function by name: `c0`."""
 
-    def __init__(self, values: list[Any]) -> None:
-        self.const_mapping = {f"c{n}": value for n, value in enumerate(values)}
+    def __init__(self, values: list[Any], kind: str | None) -> None:
+        own = [value.torch() if kind == "torch" and isinstance(value, Tensor) else value for value in values]
+        self.const_mapping = {f"c{n}": value for n, value in enumerate(own)}
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -415,7 +416,7 @@ class ScriptModule(metaclass=ScriptMeta):
     def code_with_constants(self) -> tuple[str, ConstMap]:
         """`forward` as TorchScript, with the values of `CONSTANTS`."""
         code, constants = self._c.code("forward")
-        return code, ConstMap(constants)
+        return code, ConstMap(constants, self._kind)
 
     @property
     def schema(self) -> Schema:
@@ -572,7 +573,10 @@ class ScriptModule(metaclass=ScriptMeta):
         return _IncompatibleKeys(missing, unexpected)
 
     def define(self, src: str) -> None:
-        """Adds methods, written as TorchScript."""
+        """Adds methods, written as TorchScript; those of a class of one's own when its `__init__` is done."""
+        if self._holder is not None:
+            self._holder.__dict__.setdefault("_defined", []).append(src)
+            return
         object.__setattr__(self, "_c", self._c.defined(src))
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -762,14 +766,17 @@ class ScriptModule(metaclass=ScriptMeta):
         return _load_module, (self.save_to_buffer(), self._kind)
 
     def __copy__(self) -> "ScriptModule":
-        return self.__deepcopy__({})
+        return RecursiveScriptModule(self._c.shallow(), self._kind)
 
     def __deepcopy__(self, memo: Any) -> "ScriptModule":
-        return _load_module(self.save_to_buffer(), self._kind)
+        made = _load_module(self.save_to_buffer(), self._kind)
+        if self._c.is_linked():
+            made._c.links()
+        return made
 
     def copy(self) -> "ScriptModule":
-        """A copy with its own parameters."""
-        return self.__deepcopy__({})
+        """A copy that shares parameters and submodules."""
+        return self.__copy__()
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -799,8 +806,18 @@ class _IncompatibleKeys(tuple):
 
 
 def wrap(core: Program) -> Any:
-    """The object of Python for an object of a program."""
-    return RecursiveScriptModule(core) if core.is_module else ScriptObject(core)
+    """The object of Python for an object of a program; of a class that was scripted one of that class, with the same values."""
+    if core.is_module:
+        return RecursiveScriptModule(core)
+    from ._names import python_class
+
+    cls = python_class(core.class_name)
+    if cls is None:
+        return ScriptObject(core)
+    made = cls.__new__(cls)
+    for name, *_ in core.attributes():
+        setattr(made, name, core.get(name, None))
+    return made
 
 
 def _load_module(data: bytes, kind: str | None) -> ScriptModule:

@@ -131,7 +131,8 @@ def _function_path(value: Any) -> str | None:
             return "warnings.warn"
         return name if module == "builtins" else f"{module}.{name}"
     if module.startswith("flambeau"):
-        return f"flambeau.{name}" if name in _JIT_NAMES else None
+        own = "torch.jit" if name in ("isinstance", "strict_fusion") else "flambeau"
+        return f"{own}.{name}" if name in _JIT_NAMES else None
     torch = sys.modules.get("torch")
     if torch is not None:
         if module.startswith("torch.jit") and name in _JIT_NAMES:
@@ -329,6 +330,11 @@ class ClassInfo:
 _classes: dict[type, ClassInfo] = {}
 _by_name: dict[str, Any] = {}
 _tuples: dict[tuple[str, tuple[str, ...]], type] = {}
+
+
+def python_class(name: str | None) -> type | None:
+    """The class of Python that was scripted under a name."""
+    return next((cls for cls, info in _classes.items() if info.name == name and info.core is not None), None)
 
 
 def info_of(cls: type, scope: Scope | None = None) -> ClassInfo:

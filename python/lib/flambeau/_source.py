@@ -62,8 +62,9 @@ def function_text(function: Callable[..., Any], runs: bool = True) -> Text:
             f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, "
             "make sure original .py files are available."
         ) from error
-    text = textwrap.dedent("".join(lines))
     margin = re.match(r"[ \t]*", lines[0]).group()  # type: ignore[union-attr]
+    # Comments and lines of strings may begin before the function does.
+    text = "".join(line.removeprefix(margin) for line in lines)
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -248,8 +249,9 @@ def _rewritten(text: str, function: ast.FunctionDef, where: Place) -> str:
             return
         if isinstance(node, ast.Constant):
             written = segment(node)
-            if isinstance(node.value, str) and (written[:1].lower() in ("r", "u") or re.search(r"\\[^\\'\"nt\n]", written)):
-                replace(node, _quoted(node.value))
+            if isinstance(node.value, str) and (written[:1].lower() in ("r", "u") or re.search(r"\\[^\\'\"nt]", written)):
+                # The lines after it keep their numbers.
+                replace(node, _quoted(node.value) + "\\\n" * written.count("\n"))
             elif isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
                 if "_" in written or written[:2].lower() in ("0x", "0b", "0o"):
                     replace(node, repr(node.value))

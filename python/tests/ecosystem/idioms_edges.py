@@ -3,9 +3,10 @@
 `python idioms_edges.py torch` runs them with PyTorch's own, `python idioms_edges.py flambeau` with Flambeau.
 """
 
+import dataclasses
 import io
 import sys
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -472,6 +473,101 @@ def types_as_objects():
 @idiom
 def empty_buffer_is_refused():
     raises(RuntimeError, lambda: J.load(io.BytesIO(b"")))
+
+
+class Defined(J.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+        self.define("def forward(self, x):\n    return x + self.w\n")
+
+
+@idiom
+def methods_defined_while_a_module_is_made():
+    same(Defined()(torch.ones(2)), torch.full((2,), 2.0))
+
+
+@J.script
+@dataclasses.dataclass
+class Named:
+    x: int
+    z: Optional[torch.Tensor] = None
+
+
+@idiom
+def data_classes_with_optional_fields():
+    @J.script
+    def f(x: int):
+        a, b, c = Named(x), Named(x), Named(x, torch.ones(1))
+        return a == b, a == c, c == c, a.z
+
+    assert f(3) == (True, False, True, None)
+
+
+@idiom
+def objects_come_back_as_their_class():
+    @J.script
+    def f(x: int):
+        return Named(x)
+
+    made = f(4)
+    assert isinstance(made, Named) and made.x == 4
+
+
+only = J.isinstance
+
+
+@idiom
+def isinstance_under_any_name():
+    @J.script
+    def f(x: Any):
+        if only(x, List[torch.Tensor]):
+            return x[0]
+        return torch.ones(1)
+
+    @J.script
+    def g(x: Any):
+        if J.isinstance(x, List[torch.Tensor]):
+            return x[0]
+        return torch.ones(1)
+
+    same((f([torch.zeros(1)]), g([torch.zeros(1)]), f(1)), (torch.zeros(1), torch.zeros(1), torch.ones(1)))
+
+
+class Ragged(nn.Module):
+    def forward(self, x):
+        """A line
+at the left
+"""
+# A comment at the left.
+        y = "a\
+b"
+        return x + len(y)
+
+
+@idiom
+def text_at_the_left_of_a_method():
+    same(J.script(Ragged())(torch.ones(1)), torch.full((1,), 3.0))
+
+
+class TooLong(ValueError):
+    pass
+
+
+@idiom
+def exceptions_keep_their_name():
+    @J.script
+    def f(x: int):
+        if x > 1:
+            raise TooLong("no more")
+        return x
+
+    try:
+        f(3)
+    except Exception as e:  # noqa: BLE001
+        assert "__main__.TooLong: no more" in str(e), e
+    else:
+        assert False
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 """
 
 import io
+import sys
 
 import torch
 import torch.nn as nn
@@ -68,4 +69,4 @@ def static_convolution_scripted():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(min(1, main()))

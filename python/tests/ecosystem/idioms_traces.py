@@ -9,8 +9,10 @@ import warnings
 from collections import namedtuple
 from typing import Tuple
 
+import numpy as np
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from torch import Tensor
 
 from idiom import J, idiom, main, same
@@ -270,6 +272,66 @@ def trace_gives_sizes():
     t = J.trace(lambda x: (x.view(x.size(0), -1), x.shape[0], x.size(1) * 2, x.shape), torch.ones(2, 3))
     a, b, c, (d, e) = t(torch.ones(4, 1))
     same([a, b, c, d, e], [torch.ones(4, 1), torch.tensor(4), torch.tensor(2), torch.tensor(4), torch.tensor(1)])
+
+
+@idiom
+def methods_that_pytorch_writes_in_python():
+    x = torch.arange(6.0).reshape(2, 3)
+    for f in (
+        lambda x: x.norm(), lambda x: x.norm(2, 1), lambda x: x.bool(), lambda x: x.bfloat16(), lambda x: x.new(2, 3).zero_() + x,
+        lambda x: x.unique(), lambda x: 3 // (x + 1), lambda x: torch.cdist(x, x), lambda x: torch.asarray(x) * 2,
+        lambda x: x.type(torch.LongTensor), lambda x: x.type("torch.DoubleTensor"), lambda x: torch.stack(list(reversed(x))),
+        lambda x: F.triplet_margin_loss(x, x + 1, x - 1), lambda x: F.upsample(x[None], scale_factor=2),
+        lambda x: F.gaussian_nll_loss(x, x + 1, x * 0 + 1), lambda x: F.embedding_bag(torch.tensor([[0, 1]]), x),
+        lambda x: F.max_pool1d(x, 2), lambda x: F.interpolate(x[None], scale_factor=2.0), lambda x: F.softmax(x, -1),
+    ):  # fmt: skip
+        same(J.trace(f, (x,), check_trace=False)(x + 1), f(x + 1))
+
+
+@idiom
+def indices_and_numbers_of_numpy():
+    x = torch.arange(6.0).reshape(2, 3)
+    for f in (
+        lambda x: x * np.prod((2, 3)), lambda x: x / np.sqrt(2.0), lambda x: x * np.int64(3), lambda x: x * np.float32(3),
+        lambda x: x.sum(np.int64(0)), lambda x: x[np.array([0])], lambda x: x[range(1)], lambda x: x[True],
+        lambda x: x[[True, False]], lambda x: x[:, [True, False, True]], lambda x: x[..., [0, 2]],
+        lambda x: x[..., torch.tensor([0])], lambda x: x[..., x[0] > 0], lambda x: complex(1, 2) * x,
+    ):  # fmt: skip
+        same(J.trace(f, (x,), check_trace=False)(x + 1), f(x + 1))
+
+
+@idiom
+def traced_graphs_know_types_and_kinds():
+    t = J.trace(lambda x: F.relu(x) + 1, (torch.ones(2, 3),))
+    out = next(t.graph.outputs()).type()
+    assert (out.sizes(), out.scalarType(), str(out)) == ([2, 3], "Float", "Tensor")
+    assert [n.kind() for n in t.graph.nodes() if n.kind() != "prim::Constant"] == ["aten::relu", "aten::add"]
+    m = J.trace(nn.Sequential(nn.Conv1d(1, 1, 1), nn.ReLU(), nn.MaxPool1d(2)), (torch.ones(1, 1, 4),))
+    kinds = {n.kind() for n in m.inlined_graph.nodes()}
+    assert "aten::relu" in kinds and "aten::max_pool1d" in kinds and "prim::CallFunction" not in kinds, kinds
+
+
+@idiom
+def loops_over_tensors_and_constants_warn():
+    def f(x):
+        return sum(row for row in x) + len(x) + torch.tensor([1.0, 2.0])
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        J.trace(f, (torch.ones(3, 2),), check_trace=False)
+    found = [str(w.message).split(" ")[0] for w in seen if issubclass(w.category, J.TracerWarning)]
+    assert found == ["Iterating", "Using", "torch.tensor"], found
+
+
+@idiom
+def tensors_with_history_are_no_constants():
+    w = torch.ones(2, requires_grad=True)
+    try:
+        J.trace(lambda x: x * w, (torch.ones(2),))
+    except RuntimeError as e:
+        assert "Cannot insert a Tensor that requires grad as a constant" in str(e), e
+    else:
+        assert False
 
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ pub enum Meaning {
     Function(FunctionText),
     /// Functions, the first of which that takes the arguments is called.
     Overloads(Vec<FunctionText>),
+    /// An exception of the program's own, by its name with the module: `net.TooLong`.
+    Exception(String),
     /// A class.
     Class(Box<ClassText>),
     /// A function or class of a module that is compiled already.

@@ -69,7 +69,8 @@ impl Emitter<'_> {
                 self.make_tuple(&values, span)
             }
         };
-        let class = self.str(&format!("builtins.{class}"), span);
+        let qualified = if class.contains('.') { class.to_string() } else { format!("builtins.{class}") };
+        let class = self.str(&qualified, span);
         Ok(Sugared::Raised(message, Some(class)))
     }
 

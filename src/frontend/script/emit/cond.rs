@@ -1,5 +1,6 @@
 //! Conditions: what they tell about types, and the two arms that follow.
 
+use super::sugared::Special;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind, Stmt, UnaryOp};
@@ -199,8 +200,11 @@ impl Emitter<'_> {
     /// `isinstance(x, T)` and `hasattr(x, "name")`.
     fn type_test(&mut self, callee: &Expr, args: &[Expr], span: &Span) -> Result<Option<Cond>> {
         let special = match &callee.kind {
-            ExprKind::Name(name) if self.find_variable(name).is_none() => name.as_str(),
-            ExprKind::Attribute { value, name } if name.name == "isinstance" && is_torch_jit(value) => {
+            ExprKind::Name(name) if self.find_variable(name).is_some() => return Ok(None),
+            ExprKind::Name(name) if matches!(name.as_str(), "isinstance" | "hasattr") => name.as_str(),
+            // The function has several names, and others that programs give it.
+            ExprKind::Name(_) if args.len() == 2 && self.is_isinstance(callee) => "isinstance",
+            ExprKind::Attribute { name, .. } if name.name == "isinstance" && self.is_isinstance(callee) => {
                 "isinstance"
             }
             _ => return Ok(None),
@@ -210,6 +214,10 @@ impl Emitter<'_> {
             ("hasattr", [object, name]) => self.hasattr(object, name, span).map(Some),
             _ => Ok(None),
         }
+    }
+
+    fn is_isinstance(&mut self, callee: &Expr) -> bool {
+        matches!(self.sugared(callee, None), Ok(Sugared::Special(Special::IsInstance)))
     }
 
     pub(super) fn isinstance(&mut self, object: &Expr, classes: &Expr, span: &Span) -> Result<Cond> {
@@ -418,11 +426,6 @@ impl Emitter<'_> {
         };
         Ok(self.graph.add_result(op, ty))
     }
-}
-
-fn is_torch_jit(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Attribute { value, name }
-        if name.name == "jit" && matches!(&value.kind, ExprKind::Name(n) if n == "torch"))
 }
 
 /// Whether a sugared value is a plain one, for `hasattr`.

@@ -72,6 +72,7 @@ impl Compiler {
     fn mean(&mut self, meaning: Meaning, span: &Span) -> Result<Sugared> {
         match meaning {
             Meaning::Path(path) => Ok(Sugared::Namespace(path)),
+            Meaning::Exception(class) => Ok(Sugared::Exception(class)),
             Meaning::Constant(ty, attr) => Ok(Sugared::Constant(ty, attr)),
             Meaning::Type(text) => class::scratch(self).type_of(&host::read_type(&text)?).map(Sugared::Type),
             Meaning::Function(text) => self.declare_text(&text).map(Sugared::Function),
@@ -254,6 +255,11 @@ impl Emitter<'_> {
             }
             _ => error(span, "the key of a dictionary of modules must be a constant string"),
         }
+    }
+
+    /// Whether a value is a list of modules or a dictionary of them.
+    pub(super) fn is_container(&self, object: ValueId) -> bool {
+        self.items_of(object).is_some()
     }
 
     fn items_of(&self, object: ValueId) -> Option<Items> {

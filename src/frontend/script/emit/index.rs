@@ -93,6 +93,16 @@ impl Emitter<'_> {
         };
         match ty.kind() {
             TypeKind::Tuple(..) => self.tuple_item(object, index, span),
+            TypeKind::Class(class)
+                if self.is_container(object) && !self.unit.has_method(*class, "__getitem__") =>
+            {
+                error(
+                    span,
+                    "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is only \
+                 supported with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. \
+                 Enumeration is supported, e.g. 'for index, v in enumerate(self): out = v(inp)'",
+                )
+            }
             TypeKind::Class(_) => self.call_magic(object, "__getitem__", &[index], span),
             TypeKind::List(_) | TypeKind::Str | TypeKind::Dict(..) => {
                 self.builtin(Symbol::new("aten::__getitem__"), &[object, index], span)

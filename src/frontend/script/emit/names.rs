@@ -380,6 +380,7 @@ impl Emitter<'_> {
             return match torch_special(&format!("torch.jit.{name}")) {
                 Some(found) => Ok(found),
                 None if name == "jit" => Ok(Sugared::Namespace("torch.jit".to_string())),
+                None if name == "strict_fusion" => self.module_attribute("torch.jit", name, span),
                 None => self.module_attribute("torch", name, span),
             };
         }

@@ -36,7 +36,7 @@ pub(super) enum Sugared {
     Special(Special),
     /// `int`, `float`, `bool`, `complex`, `str`: conversion, and a type for `isinstance`.
     Cast(Symbol),
-    /// An exception class, by its name without `builtins`.
+    /// An exception class, by its name: without `builtins`, or with the module that it is of.
     Exception(String),
     /// An exception with its message and, where Python shows it, the qualified name of its class.
     Raised(ValueId, Option<ValueId>),
