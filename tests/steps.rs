@@ -20,6 +20,7 @@ const IDLE: &[(&str, &str)] = &[
     ("freeze-attributes", "it needs a loaded model; tests/filecheck/passes/freeze_attributes has one"),
     ("assign-layouts", "its tests make layers by the passes before it"),
     ("place-parts", "its tests make layers by the passes before it"),
+    ("chain-layers", "its tests make layers by the passes before it"),
     ("fuse-attention", "its tests know sizes by the passes before it"),
 ];
 /// Limits that are tried on one input.

@@ -13,6 +13,7 @@ mod bailout_graph;
 mod batch_mm;
 mod canonicalize;
 mod canonicalize_ops;
+mod chain_layers;
 mod check_inplace;
 mod check_strict_fusion;
 mod constant_pooling;
@@ -168,6 +169,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("normalize-ops", "Renames aliases of ops to one canonical name", normalize_ops::run),
     Pass::graph("peel-loops", "Peels loop iterations", peel_loops::run).options(&[PassOption::int("count", 1, 0, "iterations to peel")]),
     Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run).options(peephole::OPTIONS),
+    Pass::graph("chain-layers", "Lets a depthwise convolution read the pointwise one before it in bands that stay in cache", chain_layers::run),
     Pass::graph("place-parts", "Lets packed convolutions write directly into the result of a concatenation", place_parts::run),
     Pass::graph("profile", "Looks at tensors on their way to uses, as TorchScript's profiling executor does", profile::run),
     Pass::graph("propagate-shapes", "Infers dtypes, sizes and layouts from the inputs and records them in types", propagate_shapes::run),
@@ -203,7 +205,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("plan", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
+    ("plan", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),

@@ -36,6 +36,8 @@ pub const PACK_PROLOGUE: &str = "fusion::pack_prologue";
 pub const ROOM: &str = "fusion::room";
 /// Runs a packed convolution whose result is a part of such images.
 pub const CONV_INTO: &str = "fusion::conv2d_into";
+/// Runs a packed pointwise convolution and the depthwise one that reads it.
+pub const CONV_CHAIN: &str = "fusion::conv2d_chain";
 /// Copies images to a part of such images.
 pub const PLACE: &str = "fusion::place";
 /// Some channels of such images.
@@ -98,6 +100,11 @@ pub static OPS: &[OpDef] = &[
         run::conv_into,
     )
     .doc("Runs a packed convolution whose result becomes the channels of `room` from `channel` on."),
+    contraction(
+        "fusion::conv2d_chain(Tensor input, __torch__.torch.classes.fusion.Layer first, __torch__.torch.classes.fusion.Layer second, int memory_format) -> Tensor",
+        run::conv_chain,
+    )
+    .doc("Runs a packed pointwise convolution and the depthwise one that reads it, in bands of lines that stay in a cache."),
     host(
         "fusion::pack_norm(Tensor scale, Tensor shift, str activation, float[] numbers, bool residual_after) -> __torch__.torch.classes.fusion.Layer",
         pack_norm,

@@ -98,7 +98,7 @@ pub struct PackedConv {
 }
 
 #[derive(Clone, Debug)]
-enum Packed {
+pub(super) enum Packed {
     /// One matrix for each group, and where there are fewer products to make, transformed weights.
     Groups(Vec<Panels>, Option<winograd::Packed>),
     /// One channel each.
@@ -109,15 +109,15 @@ fn product(sizes: &[usize]) -> Option<usize> {
     sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s))
 }
 
-fn refused(what: &str) -> Diagnostic {
+pub(super) fn refused(what: &str) -> Diagnostic {
     Diagnostic::runtime(format!("convolution: {what}"))
 }
 
 /// What kernels may need of a thread's stack: builds without optimization keep each of their many vectors there.
-const ROOM: usize = if cfg!(debug_assertions) { 4 << 20 } else { 128 << 10 };
+pub(super) const ROOM: usize = if cfg!(debug_assertions) { 4 << 20 } else { 128 << 10 };
 
 /// The stack that they get where there is less.
-const STACK: usize = 16 << 20;
+pub(super) const STACK: usize = 16 << 20;
 
 impl PackedConv {
     /// Packs weights in PyTorch's order (outputs, channels of a group, height, width) for images of a layout. Fails where
@@ -166,6 +166,10 @@ impl PackedConv {
     /// Sizes and steps.
     pub fn shape(&self) -> &ConvShape {
         &self.shape
+    }
+
+    pub(super) fn packed(&self) -> &Packed {
+        &self.weights
     }
 
     /// Convolves images into `out`, whose pixels lie `pitch` floats apart: more than there are channels where the layer

@@ -3,6 +3,7 @@
 //! registers. Results are the same for any number of threads. Knows slices and sizes; no op, no graph.
 
 mod attention;
+pub mod bands;
 pub mod channels;
 mod conv;
 mod depthwise;

@@ -6,7 +6,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::attend::attend;
 use crate::dialects::floats::{Floats, Values, pixel_pitch, pixel_strides, restored};
 use crate::dialects::{Args, Outputs, one};
-use crate::kernels::float::{Epilogue, Images, Layout as Order, Residual, channels};
+use crate::kernels::float::{Epilogue, Images, Layout as Order, Residual, bands, channels};
 use crate::tensor::{DType, Layout, Storage, Tensor, contiguous_strides, view};
 
 /// Where a result goes: floats from pixel to pixel in the storage of a tensor.
@@ -25,11 +25,34 @@ pub(super) fn conv(a: &Args<'_>) -> Result<Outputs> {
     let (call, layer) = (Convolution::of(a)?, Layer::of(a, 1)?);
     let target = Target::images(&call.sizes)?;
     call.run(layer, a.opt_tensor(super::GATE)?, &target)?;
-    if a.int(super::CONV_FORMAT)? == CHANNELS_LAST {
-        one(target.tensor)
-    } else {
-        one(restored(&target.tensor, &contiguous_strides(&call.sizes))?)
+    target.given(a.int(super::CONV_FORMAT)?)
+}
+
+pub(super) fn conv_chain(a: &Args<'_>) -> Result<Outputs> {
+    let (first, second) = (Layer::of(a, 1)?, Layer::of(a, 2)?);
+    let call = Convolution::new(a.tensor(0)?, first, None)?;
+    let shapes = [first.conv()?.shape(), second.conv()?.shape()];
+    let plain = [first, second].iter().all(|layer| layer.prologue(None).is_none());
+    let lasts = [first, second].iter().all(|layer| layer.order == Order::ChannelsLast);
+    if !plain || !lasts || !bands::pays(shapes[0], shapes[1], call.plane) {
+        // Other images than the plan was made for.
+        let between = Target::images(&call.sizes)?;
+        call.run(first, None, &between)?;
+        let call = Convolution::new(&between.tensor, second, None)?;
+        let target = Target::images(&call.sizes)?;
+        call.run(second, None, &target)?;
+        return target.given(a.int(3)?);
     }
+    let result = shapes[1].result(call.plane).ok_or_else(too_small)?;
+    let sizes = [call.sizes[0], shapes[1].out_channels as i64, result[0] as i64, result[1] as i64];
+    let target = Target::images(&sizes)?;
+    target.fill(&call.operands, second, |values, _, out| {
+        let images =
+            Images { values, batch: call.batch, sizes: call.plane, pitch: call.operands.input.pitch };
+        let epilogues = [&first.epilogue(None), &second.epilogue(None)];
+        bands::run([first.conv()?, second.conv()?], images, epilogues, out, target.pitch)
+    })?;
+    target.given(a.int(3)?)
 }
 
 pub(super) fn conv_into(a: &Args<'_>) -> Result<Outputs> {
@@ -62,7 +85,10 @@ struct Convolution {
 
 impl Convolution {
     fn of(a: &Args<'_>) -> Result<Convolution> {
-        let (input, layer) = (a.tensor(0)?, Layer::of(a, 1)?);
+        Convolution::new(a.tensor(0)?, Layer::of(a, 1)?, a.opt_tensor(2)?)
+    }
+
+    fn new(input: &Tensor, layer: &Layer, residual: Option<&Tensor>) -> Result<Convolution> {
         let shape = layer.conv()?.shape();
         let sizes = input.sizes();
         let &[batch, channels, height, width] = sizes.as_slice() else {
@@ -72,14 +98,13 @@ impl Convolution {
             return Err(Diagnostic::runtime("a packed convolution got images of other channels"));
         }
         let plane = [height as usize, width as usize];
-        let result =
-            shape.result(plane).ok_or_else(|| Diagnostic::runtime("an image is smaller than the window"))?;
+        let result = shape.result(plane).ok_or_else(too_small)?;
         let sizes = [batch, shape.out_channels as i64, result[0] as i64, result[1] as i64];
         let input = match layer.order {
             Order::ChannelsFirst => Floats::row_major(input)?,
             Order::ChannelsLast => Floats::images(input)?,
         };
-        let operands = Operands { input, residual: images_of(a.opt_tensor(2)?, &sizes)? };
+        let operands = Operands { input, residual: images_of(residual, &sizes)? };
         Ok(Convolution { operands, plane, batch: batch as usize, sizes })
     }
 
@@ -244,6 +269,10 @@ fn rows_of(residual: Option<&Tensor>, sizes: &[i64]) -> Result<Option<Floats>> {
     }
 }
 
+fn too_small() -> Diagnostic {
+    Diagnostic::runtime("an image is smaller than the window")
+}
+
 fn other_sizes() -> Diagnostic {
     Diagnostic::runtime("the residual of a packed layer has other sizes")
 }
@@ -262,6 +291,14 @@ impl Target {
         let storage = Storage::for_writing(layout.numel().saturating_mul(size_of::<f32>()))?;
         let tensor = Tensor::from_storage(storage, DType::F32, layout)?;
         Ok(Target { tensor, pitch: sizes[1] as usize })
+    }
+
+    /// The result as an op gives it, in a memory format.
+    fn given(self, format: i64) -> Result<Outputs> {
+        if format == CHANNELS_LAST {
+            return one(self.tensor);
+        }
+        one(restored(&self.tensor, &contiguous_strides(&self.tensor.sizes()))?)
     }
 
     /// A part of images that exist. None where kernels cannot write to it.
