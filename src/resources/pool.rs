@@ -13,6 +13,7 @@ use super::team::Team;
 use super::{Budget, Scratch, budget, memory};
 use crate::diag::Result;
 use parking_lot::{Mutex, RwLock};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -60,10 +61,27 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+thread_local! {
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work whose loops run in this thread: it is a piece of a loop itself, and as large as the others.
+pub fn alone<T>(work: impl FnOnce() -> T) -> T {
+    /// Puts back what was, in an unwinding too.
+    struct Former(bool);
+    impl Drop for Former {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let _former = Former(ALONE.replace(true));
+    work()
+}
+
 /// The team; None where loops run in the thread that asks.
 fn team() -> Option<Arc<Team>> {
     let threads = threads();
-    if threads < 2 {
+    if threads < 2 || ALONE.get() {
         return None;
     }
     let process = std::process::id();
@@ -258,6 +276,14 @@ mod tests {
         let mut numbers = vec![0usize; 1000];
         chunks(&mut numbers, 7, |at, chunk| chunk.iter_mut().for_each(|x| *x += at + 1));
         assert!(numbers.iter().enumerate().all(|(n, x)| *x == n / 7 + 1));
+    }
+
+    #[test]
+    fn loops_of_a_piece_that_is_alone_stay_in_its_thread() {
+        let ids = alone(|| map(64, |_| std::thread::current().id()).expect("small"));
+        assert!(ids.iter().all(|id| *id == std::thread::current().id()));
+        let unwound = std::panic::catch_unwind(|| alone(|| panic!("a piece fails")));
+        assert!(unwound.is_err() && !ALONE.get());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::epilogue::{Epilogue, spans};
 use super::scratch::Scratch;
 use super::vector::Isa;
 use crate::diag::Result;
+use crate::resources::pool;
 use std::ops::Range;
 
 /// Floats of a band: they and what the second convolution makes of them stay in the second cache of most machines.
@@ -32,7 +33,8 @@ pub fn pays(first: &ConvShape, second: &ConvShape, sizes: [usize; 2]) -> bool {
 }
 
 /// Convolves images with both, into `out`, whose pixels lie `pitch` floats apart. Fails where sizes do not fit, where the
-/// layers are not what [`pays`] asks for, or without memory. Results are those of one after the other, bit by bit.
+/// layers are not what [`pays`] asks for, or without memory. Results are those of one after the other, bit by bit, for any
+/// number of threads.
 pub fn run(
     layers: [&PackedConv; 2],
     images: Images<'_>,
@@ -40,45 +42,74 @@ pub fn run(
     out: &mut [f32],
     pitch: usize,
 ) -> Result<()> {
-    stacker::maybe_grow(ROOM, STACK, || compute(layers, images, epilogues, out, pitch))
-}
-
-fn compute(
-    [first, second]: [&PackedConv; 2],
-    images: Images<'_>,
-    [before, after]: [&Epilogue<'_>; 2],
-    out: &mut [f32],
-    pitch: usize,
-) -> Result<()> {
-    let (f, s) = (first.shape(), second.shape());
-    let Packed::Depthwise(packed) = second.packed() else {
-        return Err(refused("the second is not depthwise"));
+    let (f, s) = (layers[0].shape(), layers[1].shape());
+    let Packed::Depthwise(packed) = layers[1].packed() else {
+        return Err(refused("the second layer is not depthwise"));
     };
     let result = s.result(images.sizes).ok_or_else(|| refused("the image is smaller than the window"))?;
-    let [height, width] = images.sizes;
-    let line = width.saturating_mul(f.out_channels);
-    let (pixels, given) = (result[0] * result[1], height * width);
+    let (pixels, given) = (result[0] * result[1], images.sizes[0] * images.sizes[1]);
     if !pays(f, s, images.sizes)
-        || before.residual.is_some()
-        || after.residual.is_some()
+        || epilogues.iter().any(|epilogue| epilogue.residual.is_some())
         || !spans(images.values.len(), images.batch.saturating_mul(given), images.pitch, f.in_channels)
         || !spans(out.len(), images.batch.saturating_mul(pixels), pitch, s.out_channels)
     {
         return Err(refused("two layers that do not follow each other in bands"));
     }
-    after.check(s.out_channels, pixels)?;
-    let lines = (BAND / line).max(s.kernel[0]);
-    let mut band = Scratch::new(lines * line)?;
+    epilogues[1].check(s.out_channels, pixels)?;
+    let lines = (BAND / (images.sizes[1] * f.out_channels)).max(s.kernel[0]);
+    let chain = Chain { first: layers[0], packed, shape: s, images, epilogues, result, pitch, lines };
     for image in 0..images.batch {
-        let mut held = 0..0;
-        let mut row = 0;
-        while row < result[0] {
-            let rows = row..rows_of(s, lines, row, height).min(result[0]);
-            let wanted = lines_of(s, &rows, height);
-            // Lines that the band before had are moved to the front.
-            let kept = wanted.start.max(held.start)..wanted.end.min(held.end);
-            let kept = if kept.start == wanted.start && !kept.is_empty() {
-                kept
+        let begin = image * pixels * pitch;
+        let out = out.get_mut(begin..begin + (pixels - 1) * pitch + s.out_channels).unwrap_or_default();
+        chain.image(image, out)?;
+    }
+    Ok(())
+}
+
+/// A call of both.
+struct Chain<'a> {
+    first: &'a PackedConv,
+    packed: &'a depthwise::Packed,
+    shape: &'a ConvShape,
+    images: Images<'a>,
+    epilogues: [&'a Epilogue<'a>; 2],
+    result: [usize; 2],
+    pitch: usize,
+    /// Lines of a band.
+    lines: usize,
+}
+
+impl Chain<'_> {
+    fn image(&self, image: usize, out: &mut [f32]) -> Result<()> {
+        let rows = self.result[0];
+        if self.lines >= self.images.sizes[0] || pool::threads() == 1 {
+            // Threads share each step of the one band, or there is nobody to share with.
+            return self.rows(image, 0..rows, out);
+        }
+        // Each thread has bands of its own, and makes lines at their common border again.
+        let each = rows.div_ceil(pool::threads());
+        pool::try_chunks(out, each * self.result[1] * self.pitch, |n, out| {
+            let rows = n * each..rows.min((n + 1) * each);
+            pool::alone(|| self.rows(image, rows, out))
+        })
+    }
+
+    fn rows(&self, image: usize, rows: Range<usize>, out: &mut [f32]) -> Result<()> {
+        stacker::maybe_grow(ROOM, STACK, || self.bands(image, rows, out))
+    }
+
+    /// Some rows of an image's results, band by band.
+    fn bands(&self, image: usize, rows: Range<usize>, out: &mut [f32]) -> Result<()> {
+        let (s, [height, width]) = (self.shape, self.images.sizes);
+        let line = width * s.in_channels;
+        let mut band = Scratch::new(self.lines * line)?;
+        let (mut held, mut row) = (0..0, rows.start);
+        while row < rows.end {
+            let now = row..self.rows_of_band(row).min(rows.end);
+            let wanted = lines_of(s, &now, height);
+            // Lines that the band before has made already are moved to the front.
+            let kept = if held.contains(&wanted.start) {
+                wanted.start..held.end.min(wanted.end)
             } else {
                 wanted.start..wanted.start
             };
@@ -88,50 +119,46 @@ fn compute(
             }
             let fresh = kept.end..wanted.end;
             if !fresh.is_empty() {
-                let start = (image * given + fresh.start * width) * images.pitch;
-                let sizes = [fresh.len(), width];
-                let part = Images {
-                    values: images.values.get(start..).unwrap_or_default(),
-                    batch: 1,
-                    sizes,
-                    pitch: images.pitch,
-                };
-                let room = &mut band[kept.len() * line..(kept.len() + fresh.len()) * line];
-                first.run(part, before, room, f.out_channels)?;
+                let start = (image * height + fresh.start) * width * self.images.pitch;
+                let values = self.images.values.get(start..).unwrap_or_default();
+                let part = Images { values, batch: 1, sizes: [fresh.len(), width], pitch: self.images.pitch };
+                let room = &mut band[kept.len() * line..wanted.len() * line];
+                self.first.run(part, self.epilogues[0], room, s.in_channels)?;
             }
-            let top = s.padding[0][0].saturating_sub(rows.start * s.stride[0]);
-            let shape = ConvShape { padding: [[top, s.padding[0][1]], s.padding[1]], ..*s };
-            let made = Images {
-                values: &band[..wanted.len() * line],
-                batch: 1,
-                sizes: [wanted.len(), width],
-                pitch: f.out_channels,
-            };
-            let job = depthwise::Job {
-                packed,
-                shape: &shape,
-                images: made,
-                result: [rows.len(), result[1]],
-                epilogue: after,
-                pitch,
-            };
-            let begin = (image * pixels + rows.start * result[1]) * pitch;
-            job.run(Isa::best(), out.get_mut(begin..).unwrap_or_default())?;
-            (held, row) = (wanted, rows.end);
+            let at = (now.start - rows.start) * self.result[1] * self.pitch;
+            self.read(&band[..wanted.len() * line], &now, out.get_mut(at..).unwrap_or_default())?;
+            (held, row) = (wanted, now.end);
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// The first row of results behind `row` that does not fit a band of `lines` lines any more.
-fn rows_of(s: &ConvShape, lines: usize, row: usize, height: usize) -> usize {
-    let mut end = row + 1;
-    while lines_of(s, &(row..end + 1), height).len() <= lines
-        && end < height + s.padding[0][0] + s.padding[0][1]
-    {
-        end += 1;
+    /// Rows of results from the lines that they read.
+    fn read(&self, values: &[f32], rows: &Range<usize>, out: &mut [f32]) -> Result<()> {
+        let s = self.shape;
+        let width = self.images.sizes[1];
+        // Lines above the image are missing in its first rows alone; those below it are where the band ends.
+        let top = s.padding[0][0].saturating_sub(rows.start * s.stride[0]);
+        let shape = ConvShape { padding: [[top, s.padding[0][1]], s.padding[1]], ..*s };
+        let sizes = [values.len() / (width * s.in_channels), width];
+        let images = Images { values, batch: 1, sizes, pitch: s.in_channels };
+        let (result, epilogue) = ([rows.len(), self.result[1]], self.epilogues[1]);
+        let job = depthwise::Job {
+            packed: self.packed,
+            shape: &shape,
+            images,
+            result,
+            epilogue,
+            pitch: self.pitch,
+        };
+        job.run(Isa::best(), out)
     }
-    end
+
+    /// The row behind those that begin with `row` and whose lines fit a band.
+    fn rows_of_band(&self, row: usize) -> usize {
+        let (s, height) = (self.shape, self.images.sizes[0]);
+        let fits = |end: &usize| lines_of(s, &(row..*end), height).len() <= self.lines;
+        (row + 1..=self.result[0]).take_while(fits).last().unwrap_or(row + 1)
+    }
 }
 
 /// The lines of the image that rows of results read.
@@ -163,6 +190,7 @@ mod tests {
     #[test]
     fn bands_give_the_bits_of_one_layer_after_the_other() {
         let mut random = Random(3);
+        let former = pool::threads();
         for (kernel, stride) in [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)] {
             for padding in [[[0; 2]; 2], [[kernel / 2; 2]; 2], [[kernel - 1, 0], [1, 0]]] {
                 let channels = random.from(40, 70);
@@ -192,12 +220,16 @@ mod tests {
                 w.run(images, &before, &mut whole, channels).expect("it fits");
                 let between = Images { values: &whole, batch, sizes, pitch: channels };
                 v.run(between, &after, &mut expected, room).expect("it fits");
-                let mut found = vec![0.0; expected.len()];
-                run([&w, &v], images, [&before, &after], &mut found, room).expect("it fits");
                 let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
-                assert_eq!(bits(&found), bits(&expected), "{second:?} of {sizes:?}");
+                for threads in [1, 2, 5] {
+                    pool::set_threads(threads);
+                    let mut found = vec![0.0; expected.len()];
+                    run([&w, &v], images, [&before, &after], &mut found, room).expect("it fits");
+                    assert_eq!(bits(&found), bits(&expected), "{second:?} of {sizes:?}, {threads} threads");
+                }
             }
         }
+        pool::set_threads(former);
     }
 
     #[test]
