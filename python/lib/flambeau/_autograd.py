@@ -46,9 +46,11 @@ def _grad() -> CompilationUnit:
 
 class _Link(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, outputs: list[Tensor], leaves: list[Tensor], seen: list[Any], *originals: Any) -> Any:
-        ctx.outputs, ctx.leaves, ctx.seen = outputs, leaves, seen
-        ctx.save_for_backward(*originals)
+    def forward(ctx: Any, outputs: list[Tensor], leaves: list[Tensor], noted: Any, *originals: Any) -> Any:
+        ctx.outputs, ctx.leaves = outputs, leaves
+        ctx.seen, written = noted
+        # What the call wrote to will lead here: kept whole, it would keep itself.
+        ctx.save_for_backward(*(o.detach() if n in written else o for n, o in enumerate(originals)))
         return tuple(t.detach().torch() for t in outputs)
 
     @staticmethod
@@ -69,7 +71,7 @@ class _Link(torch.autograd.Function):
             return (None, None, None, *(None if g is None else g.detach().torch() for g in found))
         tracked = [(own, g) for _, own, g in pairs if own.requires_grad]
         leaves, originals = [*ctx.leaves, *(own for own, _ in tracked)], [*ctx.saved_tensors, *(g for _, g in tracked)]
-        linked_again = _Link.apply(followed, leaves, list(map(_seen, originals)), *originals)
+        linked_again = _Link.apply(followed, leaves, (list(map(_seen, originals)), ()), *originals)
         made = dict(zip(map(id, followed), linked_again))
         return (None, None, None, *(None if g is None else made[id(g)] if id(g) in made else g.detach().torch() for g in found))
 
@@ -109,7 +111,8 @@ def linked(
     changed = [(tensor, own) for tensor, own in written if leaves and own.requires_grad]
     seen = list(map(_seen, originals))
     wanted = [*followed, *(own for _, own in changed)]
-    results = _Link.apply(wanted, leaves, seen, *originals) if wanted else ()
+    places = [n for n, given in enumerate(originals) if any(given is tensor for tensor, _ in changed)]
+    results = _Link.apply(wanted, leaves, (seen, places), *originals) if wanted else ()
     for tensor, own in written:
         if not (leaves and own.requires_grad):
             torch.autograd.graph.increment_version(tensor)

@@ -94,6 +94,36 @@ class _Remembers:
     def __rpow__(self, other: Any, modulus: Any = None) -> Any:
         return NotImplemented if modulus is not None else self._with(other, "**", True, lambda a, b: a**b)
 
+    def __and__(self, other: Any) -> Any:
+        return self._with(other, "&", False, lambda a, b: a & b)
+
+    def __rand__(self, other: Any) -> Any:
+        return self._with(other, "&", True, lambda a, b: a & b)
+
+    def __or__(self, other: Any) -> Any:
+        return self._with(other, "|", False, lambda a, b: a | b)
+
+    def __ror__(self, other: Any) -> Any:
+        return self._with(other, "|", True, lambda a, b: a | b)
+
+    def __xor__(self, other: Any) -> Any:
+        return self._with(other, "^", False, lambda a, b: a ^ b)
+
+    def __rxor__(self, other: Any) -> Any:
+        return self._with(other, "^", True, lambda a, b: a ^ b)
+
+    def __lshift__(self, other: Any) -> Any:
+        return self._with(other, "<<", False, lambda a, b: a << b)
+
+    def __rshift__(self, other: Any) -> Any:
+        return self._with(other, ">>", False, lambda a, b: a >> b)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __abs__(self) -> Any:
+        return remembered(abs(plain_number(self)), f"abs({self.trace.number(self)})", self.trace, self.trace.frame)
+
     def __neg__(self) -> Any:
         return remembered(-plain_number(self), f"(-{self.trace.number(self)})", self.trace, self.trace.frame)
 

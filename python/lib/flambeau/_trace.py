@@ -442,6 +442,9 @@ def _module_calls(trace: Trace, root: Any, kinds: dict[int, _TracedType]) -> Ite
     entered: list[Any] = []
 
     def before(module: Any, args: Any) -> None:
+        # Hooks hear of all threads.
+        if _current() is not trace:
+            return
         entered.append(None)
         if trace.depth or _current() is not trace or isinstance(module, ScriptModule) or id(module) not in kinds:
             return
@@ -455,6 +458,8 @@ def _module_calls(trace: Trace, root: Any, kinds: dict[int, _TracedType]) -> Ite
         trace.frame.wanted.update({id(v): n for n, v in zip(names, args) if is_tensor(v)})
 
     def after(module: Any, args: Any, result: Any) -> None:
+        if _current() is not trace:
+            return
         found = entered.pop() if entered else None
         if found is not None:
             path, kind = found

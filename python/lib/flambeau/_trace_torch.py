@@ -331,6 +331,9 @@ def _path_of(torch: Any, func: Any, name: str) -> str | None:
         for candidate in ("max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d"):
             if getattr(functional, candidate, None) is func:
                 return f"torch.nn.functional.{candidate}"
+    if getattr(torch._C._nn, name, None) is func and _flambeau.known_op(f"aten::{name}"):
+        # Its arguments are the operator's, not those of the function in Python that has its name.
+        return f"ops.aten.{name}"
     if hasattr(functional, name):
         return f"torch.nn.functional.{name}"
     if hasattr(torch, name):
