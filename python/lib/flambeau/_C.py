@@ -23,7 +23,7 @@ def _jit_pass_lint(graph: _flambeau.Graph) -> None:
     graph.lint()
 
 
-def _jit_pass_canonicalize(graph: _flambeau.Graph, keep_unique_names: bool = True) -> _flambeau.Graph:
+def _jit_pass_canonicalize(graph: _flambeau.Graph) -> _flambeau.Graph:
     """A copy of the graph whose values have the numbers of their order."""
     copy = graph.copy()
     copy.run_pass("canonicalize")
@@ -36,7 +36,9 @@ def _jit_pass_peephole(graph: _flambeau.Graph, disable_shape_peepholes: bool = F
 
 
 def _jit_pass_complete_shape_analysis(graph: _flambeau.Graph, inputs: Any, with_grad: bool = False) -> None:
-    """Takes the types of the inputs from tensors, and infers the others."""
+    """Takes the types of the inputs from tensors, and infers the others; not as if all inputs required gradients."""
+    if with_grad:
+        raise NotImplementedError("types are inferred as the inputs are, not with gradients: give False")
     for value, given in zip(graph.inputs(), inputs):
         if hasattr(given, "shape"):
             value.inferTypeFrom(given)

@@ -446,7 +446,7 @@ def _module_calls(trace: Trace, root: Any, kinds: dict[int, _TracedType]) -> Ite
         if _current() is not trace:
             return
         entered.append(None)
-        if trace.depth or _current() is not trace or isinstance(module, ScriptModule) or id(module) not in kinds:
+        if trace.depth or isinstance(module, ScriptModule) or id(module) not in kinds:
             return
         path = _path_below(trace.frame.module, module)
         if not path or (len(entered) == 1 and module is root):

@@ -39,8 +39,6 @@ _WARNINGS = {
     "Passing a tensor of different shape might lead to errors or silently give incorrect results.",
     "tensor": _CONSTANTS.format("tensor"),
 }
-# Functions of `torch.nn.functional` that stay calls.
-_KEPT: set[str] = set()
 # What means something else in TorchScript.
 _OTHERWISE = {"__rfloordiv__", "type"}
 # What asks for a property that a trace takes as it is.
@@ -115,7 +113,7 @@ def _body(func: Any) -> Callable[..., Any] | None:
     """A function of `torch.nn.functional` that does not ask whether a mode wants to know of it: its calls are seen instead."""
     if type(func) is not types.FunctionType or func.__module__ not in ("torch.nn.functional", "torch._jit_internal"):
         return None
-    if func.__name__ in _KEPT or func.__globals__.get("has_torch_function") is None and func.__closure__ is None:
+    if func.__globals__.get("has_torch_function") is None and func.__closure__ is None:
         return None
     home = func.__globals__
     names = _patched.setdefault(home["__name__"], {})
