@@ -155,10 +155,9 @@ pub unsafe extern "C" fn flambeau_load_bytes(
             unsafe { (handles::bytes(bytes, size, "the program")?, handles::text(name, "the name")?) };
         let toolkit = runs::toolkit()?;
         let program = match std::str::from_utf8(bytes) {
-            Ok(text) if !bytes.starts_with(b"PK") && !bytes.contains(&0) => match toolkit::is_graph(text) {
-                true => toolkit.load_graph(name, text, "graph"),
-                false => toolkit.load_source(name, text),
-            },
+            Ok(text) if !bytes.starts_with(b"PK") && !bytes.contains(&0) => {
+                toolkit::load_text_with(name, text, toolkit.registry())
+            }
             _ => runs::with_run(|run| toolkit::load_archive_with(bytes, run, toolkit.registry())),
         };
         program.map(Module::new)

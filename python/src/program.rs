@@ -780,19 +780,7 @@ pub(crate) fn load_bytes(
         }
         let is_text = !bytes.starts_with(b"PK") && !bytes.contains(&0);
         match String::from_utf8(bytes) {
-            Ok(text)
-                if is_text
-                    && !toolkit::is_graph(&text)
-                    && !text.contains("def ")
-                    && !text.contains("class ") =>
-            {
-                let message =
-                    format!("{name} is neither a ZIP archive nor TorchScript source nor graph text");
-                Err(Diagnostic::input(message)
-                    .hint("give a .pt archive of torch.jit.save, or a .pt2 of torch.export"))
-            }
-            Ok(text) if is_text && toolkit::is_graph(&text) => toolkit.load_graph(name, &text, "graph"),
-            Ok(text) if is_text => toolkit.load_source(name, &text),
+            Ok(text) if is_text => toolkit::load_text_with(name, &text, registry),
             Ok(text) => runs::with_run(|run| toolkit::load_archive_with(text.into_bytes(), run, registry)),
             Err(error) => runs::with_run(|run| toolkit::load_archive_with(error.into_bytes(), run, registry)),
         }

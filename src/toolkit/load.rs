@@ -206,16 +206,20 @@ pub fn load_opened(
     load_text_with(&shown, &text, registry).map(Loaded::from)
 }
 
-/// Loads graph text or TorchScript source, whichever it is.
-fn load_text_with(name: &str, text: &str, registry: &Arc<Registry>) -> Result<Program> {
+/// Loads graph text or TorchScript source, whichever it is. A text without functions and classes is neither.
+pub fn load_text_with(name: &str, text: &str, registry: &Arc<Registry>) -> Result<Program> {
     if text.trim().is_empty() {
         return Err(Diagnostic::input(format!("{name} is empty")).hint("give TorchScript source or a graph"));
     }
     if is_graph(text) {
-        load_graph_with(name, text, "graph", registry)
-    } else {
-        load_source_with(name, text, registry)
+        return load_graph_with(name, text, "graph", registry);
     }
+    if !text.contains("def ") && !text.contains("class ") {
+        let message = format!("{name} is neither an archive nor TorchScript source nor graph text");
+        return Err(Diagnostic::input(message)
+            .hint("give a .pt archive of torch.jit.save, or a .pt2 of torch.export"));
+    }
+    load_source_with(name, text, registry)
 }
 
 /// Whether a text is graph text, in PyTorch's or MLIR's form, and not TorchScript source: its first line that is no comment
