@@ -348,7 +348,7 @@ fn item(operands: &[Known]) -> Option<Known> {
 
 /// Whether a tensor is one number that programs compute sizes with.
 fn is_number(tensor: &Tensor) -> bool {
-    tensor.rank() == 0 && tensor.is_plain() && tensor.storage().is_on_cpu() && !tensor.requires_grad()
+    tensor.rank() == 0 && tensor.is_plain() && !tensor.requires_grad()
 }
 
 /// The value that a number, a text or a list of ints is known to be.

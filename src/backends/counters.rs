@@ -50,7 +50,27 @@ pub struct FusionCounters {
     small: AtomicU64,
     reasons: Reasons,
     loops: LoopCounters,
+    device: DeviceCounters,
     log: Log,
+}
+
+/// What became of ops outside of groups in a program whose tensors are on a device.
+#[derive(Default)]
+struct DeviceCounters {
+    by_library: AtomicU64,
+    left: Reasons,
+    on_host: Reasons,
+}
+
+/// The counts of ops outside of groups at one moment, in a program whose tensors are on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceReport {
+    /// Calls of ops by libraries of the device.
+    pub by_library: u64,
+    /// Calls that a library left to the row of the op, on the host, by op and reason.
+    pub left: BTreeMap<String, u64>,
+    /// Calls of ops on the host that had to bring tensors home first, by op.
+    pub on_host: BTreeMap<String, u64>,
 }
 
 /// What became of loops over numbers that have kernels.
@@ -98,6 +118,8 @@ pub struct FusionReport {
     pub op_by_op: BTreeMap<String, u64>,
     /// Loops over numbers.
     pub loops: LoopReport,
+    /// Ops outside of groups, where tensors are on a device.
+    pub device: DeviceReport,
 }
 
 impl FusionCounters {
@@ -129,6 +151,11 @@ impl FusionCounters {
                 done: read(&self.loops.done),
                 left: self.loops.left.all(),
                 refused: self.loops.refused.all(),
+            },
+            device: DeviceReport {
+                by_library: read(&self.device.by_library),
+                left: self.device.left.all(),
+                on_host: self.device.on_host.all(),
             },
         }
     }
@@ -206,6 +233,23 @@ impl FusionCounters {
         self.log.message(TOPIC, Level::Debug, text);
     }
 
+    /// A library of the device computed an op.
+    pub fn by_library(&self) {
+        self.device.by_library.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A library left an op to its row.
+    pub fn refused_by_library(&self, op: &str, reason: &str) {
+        self.device.left.count(&format!("{op}: {reason}"));
+        self.log.message(TOPIC, Level::Debug, || format!("{op} runs on the host: {reason}"));
+    }
+
+    /// An op of the host had to bring tensors home.
+    pub fn on_host(&self, op: &str) {
+        self.device.on_host.count(op);
+        self.log.message(TOPIC, Level::Debug, || format!("{op} brought tensors back from the device"));
+    }
+
     /// A call runs op by op.
     pub(super) fn op_by_op(&self, group: &str, reason: &str) {
         self.reasons.count(reason);
@@ -223,6 +267,7 @@ impl FusionReport {
     pub fn to_text(&self) -> String {
         let mut out = self.groups_text();
         out.push_str(&self.loops.to_text());
+        out.push_str(&self.device.to_text());
         out
     }
 
@@ -251,6 +296,27 @@ impl FusionReport {
         }
         for (reason, calls) in &self.op_by_op {
             let _ = writeln!(out, "  {} op by op: {reason}", count(*calls, "call"));
+        }
+        out
+    }
+}
+
+impl DeviceReport {
+    fn to_text(&self) -> String {
+        if *self == DeviceReport::default() {
+            return String::new();
+        }
+        let on_host = self.on_host.values().sum();
+        let mut out = format!(
+            "device: {} by libraries, {} on the host brought tensors back\n",
+            count(self.by_library, "call"),
+            count(on_host, "call")
+        );
+        for (op, calls) in &self.on_host {
+            let _ = writeln!(out, "  {} brought tensors back: {op}", count(*calls, "call"));
+        }
+        for (reason, calls) in &self.left {
+            let _ = writeln!(out, "  {} left to the host: {reason}", count(*calls, "call"));
         }
         out
     }

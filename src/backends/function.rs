@@ -159,8 +159,7 @@ impl Given {
         if Elem::of(snapshot.dtype) != Some(elem) {
             return Err(format!("holds {}, and is given a tensor of {}", elem.name(), snapshot.dtype.name()));
         }
-        let plain = tensor.is_plain() && snapshot.storage.is_on_cpu();
-        if !plain || !tensor.is_contiguous() {
+        if !tensor.is_plain() || !tensor.is_contiguous() {
             return Err("takes a contiguous tensor on the CPU".into());
         }
         if param.written && tensor.requires_grad() {

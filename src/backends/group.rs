@@ -11,7 +11,7 @@ use crate::diag::{ErrorKind, Result};
 use crate::dialects::{Registry, loops};
 use crate::ir::Graph;
 use crate::lowering::{self, GroupProgram, Key, Lowered, Part, Plan, Target};
-use crate::tensor::{Layout, Tensor};
+use crate::tensor::{DeviceMemory, Layout, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -64,6 +64,8 @@ struct Planned {
     takes: Takes,
     plan: Plan,
     launches: Vec<PartLaunch>,
+    /// Where its tensors are, if not on the host.
+    device: Option<Arc<dyn DeviceMemory>>,
 }
 
 /// A call that can run fused: everything is compiled, nothing has been computed.
@@ -129,8 +131,11 @@ impl FusedGroup {
             self.counters.group();
         }
         let large = |v: &Value| matches!(v, Value::Tensor(t) if t.numel() >= ALONE_FROM);
-        let pays =
-            !self.alone || self.lowered.is_some() || (self.backend.compiles() && inputs.iter().any(large));
+        let on_device = self.backend.memory().is_some();
+        let pays = !self.alone
+            || self.lowered.is_some()
+            || on_device
+            || (self.backend.compiles() && inputs.iter().any(large));
         if !pays {
             self.counters.small(&self.name);
         }
@@ -180,7 +185,7 @@ impl FusedGroup {
             return Ok(Prepared { planned, given, group: self });
         }
         let inputs = Inputs::of(inputs)?;
-        let runner = self.specialized(inputs.signature()?, registry)?;
+        let runner = self.specialized(inputs.signature(), registry)?;
         let planned = runner.plan(&inputs, &self.site())?;
         *self.last.lock() = Some(Arc::clone(&planned));
         Ok(Prepared { planned, given: inputs.given(), group: self })
@@ -199,7 +204,7 @@ impl FusedGroup {
     /// The loop IR of the group for another kind of machine.
     pub fn loops_for(&self, inputs: &[Value], registry: &Registry, target: Target) -> Result<Vec<Graph>> {
         let inputs = Inputs::of(inputs)?;
-        lowering::kernels(&self.graph, &inputs.signature()?, &inputs.layouts(), registry, target)
+        lowering::kernels(&self.graph, &inputs.signature(), &inputs.layouts(), registry, target)
     }
 
     pub(super) fn specialized(&self, sigs: Signature, registry: &Registry) -> Result<Arc<ProgramRunner>> {
@@ -264,7 +269,7 @@ impl ProgramRunner {
     }
 
     fn make_plan(&self, inputs: &Inputs, site: &Site<'_>) -> Result<Planned> {
-        let takes = inputs.takes()?;
+        let takes = inputs.takes();
         let plan = Plan::new(&self.group, takes.layouts())?;
         let lowered = site.lowered.filter(|lowered| lowered.fits(takes.signature(), &plan.parts));
         if site.lowered.is_some() {
@@ -283,7 +288,7 @@ impl ProgramRunner {
             };
             launches.push(PartLaunch::new(&self.group, part, &integers, ready)?);
         }
-        Ok(Planned { takes, plan, launches })
+        Ok(Planned { takes, plan, launches, device: site.backend.memory() })
     }
 
     /// The kernel for a part, compiled when first needed. What the backend refuses is kept too, and not tried again.
@@ -307,8 +312,9 @@ impl ProgramRunner {
 
 impl Planned {
     fn run(&self, given: &Given) -> Result<SmallVec<[Tensor; 2]>> {
-        let outputs = allocate(&self.plan)?;
-        self.launches.iter().try_for_each(|launch| launch.run(given, &outputs))?;
+        let device = self.device.as_deref();
+        let outputs = allocate(&self.plan, device)?;
+        self.launches.iter().try_for_each(|launch| launch.run(given, &outputs, device))?;
         Ok(outputs)
     }
 }

@@ -51,7 +51,6 @@ impl Takes {
         let pieces = values.iter().zip(expected).map(|(value, (sig, layout))| match value {
             Value::Tensor(tensor) => tensor.with_meta(|meta| {
                 let fits = meta.lengths.is_none()
-                    && meta.storage.is_on_cpu()
                     && signature_of(meta) == *sig
                     && layout.as_ref() == Some(&meta.layout);
                 fits.then(|| Piece::Memory(meta.storage.clone()))
@@ -94,14 +93,11 @@ impl Inputs {
         values.iter().map(input).collect::<Result<_>>().map(Inputs)
     }
 
-    /// Fails with `Unsupported` for tensors that are elsewhere than on the CPU.
-    pub(super) fn signature(&self) -> Result<Signature> {
+    /// Kinds and dtypes.
+    pub(super) fn signature(&self) -> Signature {
         let one = |input: &Input| match input {
-            Input::Tensor(t) if t.storage.is_on_cpu() => Ok(signature_of(t)),
-            Input::Tensor(t) => {
-                Err(Diagnostic::unsupported(format!("fused kernels on device {}", t.storage.device())))
-            }
-            Input::Number(number) => Ok(signature_of_number(*number)),
+            Input::Tensor(t) => signature_of(t),
+            Input::Number(number) => signature_of_number(*number),
         };
         self.0.iter().map(one).collect()
     }
@@ -111,9 +107,9 @@ impl Inputs {
         self.0.iter().map(|input| input.layout().cloned()).collect()
     }
 
-    /// What a plan for such inputs takes; fails as `signature` does.
-    pub(super) fn takes(&self) -> Result<Takes> {
-        Ok(Takes { signature: self.signature()?, layouts: self.layouts() })
+    /// What a plan for such inputs takes.
+    pub(super) fn takes(&self) -> Takes {
+        Takes { signature: self.signature(), layouts: self.layouts() }
     }
 
     /// Whether a plan for inputs of the same dtypes was made for such layouts.

@@ -5,7 +5,7 @@ use super::lowered::Ready;
 use super::{Arg, Buffer, Executable, Launch, Memory};
 use crate::diag::{Diagnostic, Result};
 use crate::lowering::{Access, GroupProgram, Part, Plan};
-use crate::tensor::{DType, Scalar, Storage, Tensor};
+use crate::tensor::{DType, DeviceMemory, Scalar, Storage, Tensor};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -62,8 +62,16 @@ impl PartLaunch {
         Ok(PartLaunch { kernel: ready.kernel, written, read, args, numbers, grain: part.numel() / extent })
     }
 
-    /// Opens the memory of the part and runs its kernel.
-    pub(super) fn run(&self, given: &Given, outputs: &[Tensor]) -> Result<()> {
+    /// Opens the memory of the part, or finds it on the device, and runs its kernel.
+    pub(super) fn run(
+        &self,
+        given: &Given,
+        outputs: &[Tensor],
+        device: Option<&dyn DeviceMemory>,
+    ) -> Result<()> {
+        if let Some(device) = device {
+            return self.run_on(device, given, outputs);
+        }
         let stores: SmallVec<[Storage; 2]> = self.written.iter().map(|o| outputs[*o].storage()).collect();
         let read = |input: &usize| given.memory(*input)?.read();
         let read_guards = self.read.iter().map(read).collect::<Result<SmallVec<[_; 6]>>>()?;
@@ -71,6 +79,21 @@ impl PartLaunch {
         let mut memory: Vec<Memory<'_>> = Vec::with_capacity(write_guards.len() + read_guards.len());
         memory.extend(write_guards.iter_mut().map(|g| Memory::Write(&mut *g)));
         memory.extend(read_guards.iter().map(|g| Memory::Read(g)));
+        self.launch(memory, given)
+    }
+
+    /// The same where memory is a device's: what is there already stays, and results do.
+    fn run_on(&self, device: &dyn DeviceMemory, given: &Given, outputs: &[Tensor]) -> Result<()> {
+        let written = self.written.iter().map(|output| outputs[*output].storage().resident(device));
+        let written = written.collect::<Result<SmallVec<[_; 2]>>>()?;
+        let read = self.read.iter().map(|input| given.memory(*input)?.resident(device));
+        let read = read.collect::<Result<SmallVec<[_; 6]>>>()?;
+        let written = written.iter().map(|buffer| Memory::Device(buffer, true));
+        let memory = written.chain(read.iter().map(|buffer| Memory::Device(buffer, false))).collect();
+        self.launch(memory, given)
+    }
+
+    fn launch(&self, memory: Vec<Memory<'_>>, given: &Given) -> Result<()> {
         let mut launch = Launch { memory, args: self.args(given)?, grain: self.grain };
         // SAFETY: kernel and arguments come from one part, whose kernel walks `sizes` by the strides of each access and
         // nothing else, which is what the spans say (one that a module has was checked against them, or checks itself); stores of
@@ -120,11 +143,15 @@ pub(super) fn buffers(part: &Part) -> Result<SmallVec<[Buffer; 8]>> {
     accesses.map(|(n, access)| buffer(access, &part.walked(n))).collect()
 }
 
-/// New tensors for what a plan gives.
-pub(super) fn allocate(plan: &Plan) -> Result<SmallVec<[Tensor; 2]>> {
+/// New tensors for what a plan gives, in the memory of a device where there is one.
+pub(super) fn allocate(plan: &Plan, device: Option<&dyn DeviceMemory>) -> Result<SmallVec<[Tensor; 2]>> {
     let one = |(dtype, layout): &(DType, crate::tensor::Layout)| {
         // Kernels write every element.
-        let storage = Storage::for_writing(layout.numel().saturating_mul(dtype.size()))?;
+        let nbytes = layout.numel().saturating_mul(dtype.size());
+        let storage = match device {
+            Some(device) => Storage::away(device.allocate(nbytes)?)?,
+            None => Storage::for_writing(nbytes)?,
+        };
         Tensor::from_storage(storage, *dtype, layout.clone())
     };
     plan.outputs.iter().map(one).collect()

@@ -5,6 +5,7 @@
 //! kernels for it and launches them. Nothing here knows how a program is interpreted.
 
 pub mod accuracy;
+mod apart;
 mod ahead;
 pub mod cache;
 mod counters;
@@ -12,6 +13,7 @@ mod function;
 mod group;
 mod inputs;
 pub mod interp;
+mod library;
 mod launch;
 mod lowered;
 pub mod ptx;
@@ -23,7 +25,8 @@ pub mod cuda;
 pub mod llvm;
 
 pub use ahead::{Foreseen, compile_ahead};
-pub use counters::{FusionCounters, FusionReport, LoopReport, Reasons};
+pub use apart::Apart;
+pub use counters::{DeviceReport, FusionCounters, FusionReport, LoopReport, Reasons};
 pub use function::KernelFunction;
 pub use group::{FusedGroup, Prepared, ProgramRunner};
 pub use scalars::{LoopRest, ScalarKernel};
@@ -33,7 +36,9 @@ mod tests;
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, Kernel, Param, Ty};
+use crate::dialects::{Args, Op, Outputs};
 use crate::lowering::Target;
+use crate::tensor::{DeviceBuffer, DeviceMemory};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
@@ -47,6 +52,15 @@ pub trait Backend: Send + Sync {
     fn compiles(&self) -> bool {
         true
     }
+    /// The memory of its device, where that is not the host's: its kernels take and give [`Memory::Device`] then.
+    fn memory(&self) -> Option<Arc<dyn DeviceMemory>> {
+        None
+    }
+    /// What computes an op on the device, where the backend has a library that does.
+    fn library(&self, op: &Op) -> Option<Arc<dyn LibraryOp>> {
+        let _ = op;
+        None
+    }
     /// Compiles a kernel; what it cannot do is refused with `Unsupported`.
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>>;
     /// How many pieces of machine code it has made so far. A kernel has further forms, which are made when a call first needs
@@ -54,6 +68,13 @@ pub trait Backend: Send + Sync {
     fn compilations(&self) -> u64 {
         0
     }
+}
+
+/// An op that a device computes by a library, where it keeps the tensors.
+pub trait LibraryOp: Send + Sync {
+    /// The results of the op, as its row would give them. None: the row gives a view and computes nothing. `Unsupported`, with
+    /// nothing computed: the row computes them on the host instead.
+    fn run(&self, args: &Args<'_>) -> Result<Option<Outputs>>;
 }
 
 /// A compiled kernel.
@@ -88,20 +109,43 @@ pub struct Launch<'a> {
     pub grain: usize,
 }
 
-/// Host memory of a launch.
+/// Memory of a launch.
 pub enum Memory<'a> {
-    /// To read.
+    /// Of the host, to read.
     Read(&'a [u8]),
-    /// To write.
+    /// Of the host, to write.
     Write(&'a mut [u8]),
+    /// Of the backend's device, and whether it may be written.
+    Device(&'a Arc<dyn DeviceBuffer>, bool),
 }
 
 impl Memory<'_> {
-    /// Its bytes, to read.
+    /// Its bytes, to read; none of a device.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Memory::Read(bytes) => bytes,
             Memory::Write(bytes) => bytes,
+            Memory::Device(..) => &[],
+        }
+    }
+
+    /// How many bytes there are.
+    pub fn nbytes(&self) -> usize {
+        match self {
+            Memory::Device(buffer, _) => buffer.nbytes(),
+            _ => self.bytes().len(),
+        }
+    }
+
+    fn is_writable(&self) -> bool {
+        matches!(self, Memory::Write(_) | Memory::Device(_, true))
+    }
+
+    /// Whether it begins at a multiple of a size. Memory of a device does.
+    fn is_aligned(&self, size: usize) -> bool {
+        match self {
+            Memory::Device(..) => true,
+            _ => (self.bytes().as_ptr() as usize).is_multiple_of(size),
         }
     }
 }
@@ -143,6 +187,7 @@ pub enum Arg {
 pub fn by_name(name: &str) -> Result<Arc<dyn Backend>> {
     match name {
         "interp" => Ok(Arc::new(interp::Interp)),
+        "apart" => Ok(Arc::new(Apart::default())),
         #[cfg(feature = "llvm")]
         "llvm" => Ok(Arc::new(llvm::Llvm::host()?)),
         #[cfg(not(feature = "llvm"))]
@@ -151,12 +196,16 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Backend>> {
                 .hint("build with `cargo build --release`, which has it"))
         }
         #[cfg(feature = "cuda")]
-        "cuda" => Ok(Arc::new(cuda::Cuda::device(0)?)),
+        "cuda" => Ok(Arc::new(cuda::Cuda::device(0, cuda::Precision::Float32)?)),
+        #[cfg(feature = "cuda")]
+        "cuda-tf32" => Ok(Arc::new(cuda::Cuda::device(0, cuda::Precision::Tf32)?)),
         #[cfg(not(feature = "cuda"))]
-        "cuda" => Err(Diagnostic::device("no CUDA device: this build was made without the feature `cuda`")
-            .hint("build with `cargo build --release`, which has it")),
+        "cuda" | "cuda-tf32" => {
+            Err(Diagnostic::device("no CUDA device: this build was made without the feature `cuda`")
+                .hint("build with `cargo build --release`, which has it"))
+        }
         other => Err(Diagnostic::unsupported(format!("there is no backend named {other}"))
-            .hint("backends are interp, llvm and cuda")),
+            .hint("backends are interp, apart, llvm, cuda and cuda-tf32")),
     }
 }
 
@@ -207,18 +256,16 @@ pub(crate) fn check_args<'k>(
         let Some(memory) = memory.get(buffer.memory) else {
             return Err(Diagnostic::internal("a kernel argument without memory"));
         };
-        if param.written && matches!(memory, Memory::Read(_)) {
+        if param.written && !memory.is_writable() {
             return Err(Diagnostic::internal("a kernel that writes to memory given for reading"));
         }
-        let (bytes, size) = (memory.bytes(), kernel.elem(param.reg).size());
-        let within = |element: usize| element.checked_mul(size).is_some_and(|at| at <= bytes.len());
+        let (nbytes, size) = (memory.nbytes(), kernel.elem(param.reg).size());
+        let within = |element: usize| element.checked_mul(size).is_some_and(|at| at <= nbytes);
         let inside = buffer.low <= buffer.end && within(buffer.end) && within(buffer.first);
-        if !inside || !(bytes.as_ptr() as usize).is_multiple_of(size) {
+        if !inside || !memory.is_aligned(size) {
             return Err(Diagnostic::internal(format!(
                 "a kernel argument that reaches from element {} to {} of {} bytes",
-                buffer.low,
-                buffer.end,
-                bytes.len()
+                buffer.low, buffer.end, nbytes
             )));
         }
     }

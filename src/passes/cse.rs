@@ -227,8 +227,7 @@ pub(super) fn same_attrs(a: &[(Symbol, Attr)], b: &[(Symbol, Attr)]) -> bool {
 fn same_tensor(a: &Attr, b: &Attr) -> bool {
     let (Attr::Tensor(a), Attr::Tensor(b)) = (a, b) else { return false };
     let (x, y) = (a.snapshot(), b.snapshot());
-    let alike =
-        x.dtype == y.dtype && x.layout.sizes == y.layout.sizes && x.storage.device() == y.storage.device();
+    let alike = x.dtype == y.dtype && x.layout.sizes == y.layout.sizes;
     let plain = a.is_plain() && b.is_plain();
     let shared = || plain && x.storage.same(&y.storage) && x.layout == y.layout;
     let equal = || matches!((a.to_scalars(), b.to_scalars()), (Ok(a), Ok(b)) if a == b);

@@ -10,7 +10,7 @@
 //! as in PyTorch.
 
 use super::fuse_rows::{dims_of, row_work};
-use super::{Context, constants};
+use super::{Context, PassOption, constants};
 use crate::analysis::{AliasDb, OpFacts, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion};
@@ -25,21 +25,36 @@ const MAX_MEMBERS: usize = 256;
 /// Ops of one stretch that are looked at together.
 const MAX_STRETCH: usize = 4096;
 
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
+    "alone",
+    false,
+    "make a group of each op that is left alone, too: where tensors are on a device, groups are what keeps them there",
+)];
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    fuse(graph, context)
+    fuse_all(graph, context, Work { rows: true, alone: context.flag("alone")? })
+}
+
+/// What is gathered.
+#[derive(Clone, Copy)]
+struct Work {
+    /// Ops that combine the elements of rows.
+    rows: bool,
+    /// Any op that is left alone.
+    alone: bool,
 }
 
 /// Gathers fusible work everywhere in a graph.
 pub fn fuse(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    fuse_all(graph, context, true)
+    fuse_all(graph, context, Work { rows: true, alone: false })
 }
 
 /// Gathers elementwise work only: for the work of a group with rows that turn out to be none.
 pub fn fuse_elementwise(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    fuse_all(graph, context, false)
+    fuse_all(graph, context, Work { rows: false, alone: false })
 }
 
-fn fuse_all(graph: &mut Graph, context: &Context<'_>, rows: bool) -> Result<bool> {
+fn fuse_all(graph: &mut Graph, context: &Context<'_>, wanted: Work) -> Result<bool> {
     let mut found = Vec::new();
     let mut blocks = vec![graph.root()];
     while let Some(block) = blocks.pop() {
@@ -52,7 +67,7 @@ fn fuse_all(graph: &mut Graph, context: &Context<'_>, rows: bool) -> Result<bool
     let orders: Vec<Order> = found.iter().map(|stretch| Order::of(graph, context, stretch)).collect();
     let mut changed = false;
     for (stretch, order) in found.iter().zip(orders) {
-        changed |= fuse_stretch(graph, context, &stretch.ops, order, rows);
+        changed |= fuse_stretch(graph, context, &stretch.ops, order, wanted);
     }
     Ok(changed)
 }
@@ -214,14 +229,14 @@ fn fuse_stretch(
     context: &Context<'_>,
     stretch: &[OpId],
     mut memory: Order,
-    rows: bool,
+    wanted: Work,
 ) -> bool {
     let inside: HashSet<OpId> = stretch.iter().copied().collect();
     let mut groups = Groups::default();
     let mut order = Vec::new();
     for op in stretch {
         let producers = producers(graph, *op, &inside, &memory);
-        let along_rows = if rows { row_work(graph, context, *op) } else { None };
+        let along_rows = if wanted.rows { row_work(graph, context, *op) } else { None };
         let fusible = along_rows.is_some()
             || is_fusible(graph, context, *op)
             || takes_parts(graph, *op, &inside, &memory);
@@ -256,7 +271,7 @@ fn fuse_stretch(
     for node in order {
         let members = groups.members.remove(&node).unwrap_or_default();
         let work = members.iter().filter(|op| chunk_of(graph, **op).is_none()).count();
-        let pays = work >= 2 || members.iter().all(|op| is_costly(graph, context, *op));
+        let pays = work >= 2 || wanted.alone || members.iter().all(|op| is_costly(graph, context, *op));
         if work >= 1
             && pays
             && context.step(|| format!("fuses {work} ops up to {}", last_line(graph, &members)))

@@ -471,7 +471,7 @@ fn function(name: &str, arguments: &[Expr], subjects: &dyn Subjects) -> Option<A
                 "dtype" => Some(Attr::Int(seen.dtype?.code())),
                 "device" => seen.device.clone().map(Attr::Device),
                 "sizes" => all().map(|sizes| Attr::Ints(sizes.into())),
-                "len" => Some(Attr::Int(seen.len? as i64)),
+                "len" => Some(Attr::Int(seen.len.or_else(|| length(seen.constant.as_ref()?))? as i64)),
                 "numel" => Some(Attr::Int(all()?.iter().product())),
                 "size" => {
                     let sizes = seen.sizes.as_ref()?;
@@ -513,4 +513,13 @@ fn arithmetic(sign: Arithmetic, a: &Attr, b: &Attr) -> Option<Attr> {
             if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
         }
     }))
+}
+
+/// How many elements a constant list has.
+fn length(constant: &Attr) -> Option<usize> {
+    match constant {
+        Attr::Ints(items) => Some(items.len()),
+        Attr::Floats(items) => Some(items.len()),
+        _ => None,
+    }
 }

@@ -15,7 +15,7 @@ use super::packed::Packed;
 use super::regions;
 use super::regions::RegionCode;
 use crate::analysis::{AliasDb, facts};
-use crate::backends::{self, Backend, FusedGroup, FusionCounters};
+use crate::backends::{self, Backend, FusedGroup, FusionCounters, LibraryOp};
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
 use crate::dialects::prim::{constant, profiling};
 use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Variant, fusion, loops, resolve};
@@ -70,6 +70,8 @@ pub(super) struct Step {
 pub(super) enum Action {
     /// Calls an op by its row.
     Op(Box<Bound>),
+    /// The same where a library of the device may have the op: what that refuses goes to the row.
+    Library(Box<Bound>, Arc<dyn LibraryOp>),
     /// Does arithmetic on numbers in registers; what is not plain there goes to the row.
     Number(Arithmetic, Box<Bound>),
     /// Fails: there is no such op.
@@ -395,7 +397,10 @@ impl Compiler<'_> {
                     Ok(bound) if guards::kind(kind).is_some() => self.check(op, bound),
                     Ok(bound) => match Arithmetic::of(bound.op.schema_text()) {
                         Some(number) => Action::Number(number, Box::new(bound)),
-                        None => Action::Op(Box::new(bound)),
+                        None => match self.context.backend.and_then(|backend| backend.library(&bound.op)) {
+                            Some(library) => Action::Library(Box::new(bound), library),
+                            None => Action::Op(Box::new(bound)),
+                        },
                     },
                     // What is never reached need not exist.
                     Err(error) if error.kind() == ErrorKind::Unsupported => Action::Missing(Box::new(error)),

@@ -14,7 +14,7 @@ use super::traceback;
 use crate::backends::FusedGroup;
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
 use crate::dialects::prim::profiling;
-use crate::dialects::{Run, Watcher};
+use crate::dialects::{Outputs, Run, Watcher};
 use crate::eval;
 use crate::ir::Symbol;
 use crate::resources::limits;
@@ -165,8 +165,8 @@ enum ResultsTo {
 
 /// One run of a program.
 pub(super) struct Machine<'a> {
-    program: &'a Arc<Inner>,
-    run: &'a Run,
+    pub(super) program: &'a Arc<Inner>,
+    pub(super) run: &'a Run,
     registers: Vec<Value>,
     frames: Vec<Activation>,
     /// Objects whose `with` is open.
@@ -280,6 +280,13 @@ impl Machine<'_> {
             Action::Op(bound) | Action::Number(_, bound) => {
                 let operands = self.operands(step);
                 let results = self.call_op(bound, &operands)?;
+                self.run.ask_host()?;
+                drop(operands);
+                self.store_all(step, results)?;
+            }
+            Action::Library(bound, library) => {
+                let operands = self.operands(step);
+                let results = self.call_library(bound, &**library, &operands)?;
                 self.run.ask_host()?;
                 drop(operands);
                 self.store_all(step, results)?;
@@ -447,9 +454,11 @@ impl Machine<'_> {
         }
     }
 
-    fn call_op(&self, bound: &Bound, operands: &[Value]) -> Result<crate::dialects::Outputs> {
+    pub(super) fn call_op(&self, bound: &Bound, operands: &[Value]) -> Result<Outputs> {
+        let away = self.away(operands);
         let results = eval::call(&bound.op, operands, bound.node(), self.run)?;
         self.run.place_recorded(|| self.place());
+        self.count_brought_home(bound, operands, away);
         Ok(results)
     }
 

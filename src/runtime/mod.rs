@@ -10,6 +10,7 @@ mod code;
 mod composites;
 mod constants;
 mod derivatives;
+mod device;
 mod executor;
 mod instance;
 mod interpreter;

@@ -14,6 +14,7 @@ use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{GraphId, Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
 use crate::passes::{check_strict_fusion, refused_call};
+use crate::tensor::DeviceMemory;
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -31,8 +32,10 @@ pub(super) struct Inner {
     pub(super) constants: Constants,
     /// What runs fusion groups; without one, the CPU does.
     backend: Option<Arc<dyn Backend>>,
+    /// Where that keeps its tensors, if not on the host.
+    pub(super) device: Option<Arc<dyn DeviceMemory>>,
     /// What became of them.
-    fusion: Arc<FusionCounters>,
+    pub(super) fusion: Arc<FusionCounters>,
     /// Makes plans of calls from outside, where the program is to have them.
     executor: Option<Executor>,
     /// Whether the module is prepared already.
@@ -472,6 +475,7 @@ impl Inner {
         setting: Setting,
     ) -> Arc<Inner> {
         let forced = setting.fails.map(Forced::new);
+        let device = setting.backend.as_ref().and_then(|backend| backend.memory());
         Arc::new_cyclic(|weak| Inner {
             module,
             registry,
@@ -479,8 +483,9 @@ impl Inner {
             codes: RwLock::default(),
             constants: Constants::default(),
             backend: setting.backend,
+            executor: setting.plans.then(|| Executor::new(forced.clone(), device.is_some())),
+            device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
-            executor: setting.plans.then(|| Executor::new(forced.clone())),
             strict_fusion: setting.strict_fusion,
             forced,
             is_prepared: setting.is_prepared,

@@ -19,6 +19,7 @@ pub mod pointwise;
 mod pool;
 mod promote;
 mod quantizer;
+mod resident;
 mod scalar;
 mod shared;
 mod storage;
@@ -38,8 +39,9 @@ pub use promote::{
     Operand, Rank, check_promotion, check_promotions, common_dtype, promote_types, result_type,
 };
 pub use quantizer::Quantizer;
+pub use resident::{DeviceBuffer, DeviceMemory};
 pub use scalar::Scalar;
-pub use storage::{DeviceBuffer, HostBytes, Pin, ReadBytes, Storage};
+pub use storage::{HostBytes, Pin, ReadBytes, Storage};
 
 use crate::diag::{Diagnostic, Result};
 use crate::resources::Charge;
@@ -328,9 +330,9 @@ impl Tensor {
         self.0.meta.read().storage.clone()
     }
 
-    /// Where the storage lives.
+    /// The device that programs see: the host, also while a backend keeps the content in memory of its own.
     pub fn device(&self) -> Device {
-        self.0.meta.read().storage.device()
+        Device::CPU
     }
 
     /// Size of each dimension.

@@ -1,14 +1,16 @@
 //! Memory that tensors share: owned by the storage, borrowed from whoever keeps it (a mapped file) until the first write
-//! copies it, or foreign, kept by somebody else and written in place. How threads share it says [`super::shared`].
+//! copies it, foreign, kept by somebody else and written in place, or away, in the memory of a device until somebody opens
+//! it. How threads share it says [`super::shared`].
 //!
 //! Owned memory is charged to the budget of the thread that asks for it and credited when it is freed.
 
-use super::Device;
 use super::foreign::Foreign;
+use super::resident::{DeviceBuffer, DeviceMemory, Mirror};
 use super::shared::{Blocked, Exclusive, Shared};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::{Charge, budget, memory};
 use bytemuck::{Pod, Zeroable};
+use parking_lot::Mutex;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,19 +24,17 @@ const MAX_BYTES: usize = 1 << 46;
 pub struct Storage(Arc<Inner>);
 
 struct Inner {
-    memory: Memory,
+    content: Shared<Host>,
+    /// Of the content, so that it can be asked for while somebody writes.
+    nbytes: AtomicUsize,
+    /// What the address is a multiple of, at least.
+    alignment: usize,
+    /// Writes that have begun.
     version: AtomicU64,
-}
-
-enum Memory {
-    Host {
-        content: Shared<Host>,
-        /// Of the content, so that it can be asked for while somebody writes.
-        nbytes: AtomicUsize,
-        /// What the address is a multiple of, at least.
-        alignment: usize,
-    },
-    Device(Arc<dyn DeviceBuffer>),
+    /// Writes that have ended. While none is under way it is the version.
+    ended: AtomicU64,
+    /// A copy on a device.
+    mirror: Mutex<Option<Box<Mirror>>>,
 }
 
 /// Bytes that somebody else keeps, the same ones at the same place as long as this lives.
@@ -57,6 +57,8 @@ enum Content {
     Foreign(Foreign),
     /// Our own memory that others use by its address; it moves only when none of them does any more.
     Pinned(Foreign, Weak<()>),
+    /// Memory of a device. Whoever opens the storage brings it home first, so that nobody asks for its bytes.
+    Away(Arc<dyn DeviceBuffer>, Arc<Charge>),
 }
 
 /// Owned lines and what they were charged to.
@@ -119,6 +121,7 @@ impl Host {
             Content::Owned(block) => bytemuck::cast_slice(&block.lines),
             Content::Borrowed(bytes) => bytes.bytes(),
             Content::Foreign(memory) | Content::Pinned(memory, _) => memory.bytes(),
+            Content::Away(..) => return &[],
         };
         &bytes[..self.nbytes]
     }
@@ -128,7 +131,7 @@ impl Host {
         let bytes = match &mut self.content {
             Content::Small(line) => bytemuck::bytes_of_mut(line),
             Content::Owned(block) => block.bytes_mut(),
-            Content::Borrowed(_) => return None,
+            Content::Borrowed(_) | Content::Away(..) => return None,
             Content::Foreign(memory) | Content::Pinned(memory, _) => memory.bytes_mut(),
         };
         Some(&mut bytes[..self.nbytes])
@@ -156,7 +159,9 @@ impl Host {
             }
             Content::Owned(block) => Foreign::of_block(block, nbytes),
             Content::Foreign(memory) | Content::Pinned(memory, _) => memory,
-            Content::Borrowed(_) => return Err(Diagnostic::internal("borrowed bytes were not copied")),
+            Content::Borrowed(_) | Content::Away(..) => {
+                return Err(Diagnostic::internal("borrowed bytes were not copied"));
+            }
         };
         self.content = Content::Pinned(memory, Arc::downgrade(users));
         Ok(())
@@ -172,16 +177,6 @@ impl Host {
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(super) struct Line([u8; 64]);
-
-/// Memory of another device; backends implement it, the runtime injects it.
-pub trait DeviceBuffer: Send + Sync {
-    /// Which device.
-    fn device(&self) -> Device;
-    /// How many bytes.
-    fn nbytes(&self) -> usize;
-    /// Copies everything to the host.
-    fn to_host(&self) -> Result<Vec<u8>>;
-}
 
 impl Storage {
     /// Zeroed host memory. Fails where it is too large for the machine or for the run's limit.
@@ -215,23 +210,24 @@ impl Storage {
         Self::host(Host { content: Content::Foreign(memory), nbytes }, alignment_of(address))
     }
 
-    /// Memory of another device.
-    pub fn on_device(buffer: Arc<dyn DeviceBuffer>) -> Storage {
-        Storage(Arc::new(Inner { memory: Memory::Device(buffer), version: AtomicU64::new(0) }))
+    /// Memory that a device has written. It is copied to the host when somebody there opens it. Fails where it is too large
+    /// for the run's limit.
+    pub fn away(buffer: Arc<dyn DeviceBuffer>) -> Result<Storage> {
+        let nbytes = buffer.nbytes();
+        let charge = Arc::new(Charge::new(nbytes)?);
+        Ok(Self::host(Host { content: Content::Away(buffer, charge), nbytes }, align_of::<Line>()))
     }
 
     fn host(host: Host, alignment: usize) -> Storage {
         let nbytes = AtomicUsize::new(host.nbytes);
-        let memory = Memory::Host { content: Shared::new(host), nbytes, alignment };
-        Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) }))
+        let content = Shared::new(host);
+        let (version, ended, mirror) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
+        Storage(Arc::new(Inner { content, nbytes, alignment, version, ended, mirror }))
     }
 
     /// Makes room for `nbytes` bytes; what is there stays, new bytes are zero. All tensors over the storage go on sharing it.
     /// Fails for foreign memory, whose owner knows its size.
     pub fn grow(&self, nbytes: usize) -> Result<()> {
-        let Memory::Host { nbytes: own, .. } = &self.0.memory else {
-            return Err(not_host(&self.device()));
-        };
         check_size(nbytes)?;
         let mut opened = self.open()?;
         let Some(host) = opened.get_mut() else { return Err(not_exclusive()) };
@@ -243,7 +239,7 @@ impl Storage {
                 .hint("the memory belongs to the program that made the tensor; clone the tensor first"));
         }
         *host = host.copied(nbytes)?;
-        own.store(nbytes, Ordering::Release);
+        self.0.nbytes.store(nbytes, Ordering::Release);
         Ok(())
     }
 
@@ -266,49 +262,48 @@ impl Storage {
 
     /// Size in bytes.
     pub fn nbytes(&self) -> usize {
-        match &self.0.memory {
-            Memory::Host { nbytes, .. } => nbytes.load(Ordering::Acquire),
-            Memory::Device(buffer) => buffer.nbytes(),
-        }
+        self.0.nbytes.load(Ordering::Acquire)
     }
 
-    /// What the address of host memory is a multiple of, at least: 64 for owned memory.
+    /// What the address is a multiple of, at least: 64 for owned memory.
     pub fn alignment(&self) -> usize {
-        match &self.0.memory {
-            Memory::Host { alignment, .. } => *alignment,
-            Memory::Device(_) => align_of::<Line>(),
-        }
-    }
-
-    /// Where it lives.
-    pub fn device(&self) -> Device {
-        match &self.0.memory {
-            Memory::Host { .. } => Device::CPU,
-            Memory::Device(buffer) => buffer.device(),
-        }
-    }
-
-    /// Whether it is host memory.
-    pub fn is_on_cpu(&self) -> bool {
-        matches!(self.0.memory, Memory::Host { .. })
-    }
-
-    /// The device's buffer, where it is not host memory.
-    pub fn device_buffer(&self) -> Option<&Arc<dyn DeviceBuffer>> {
-        match &self.0.memory {
-            Memory::Host { .. } => None,
-            Memory::Device(buffer) => Some(buffer),
-        }
+        self.0.alignment
     }
 
     /// Whether the memory is somebody else's, who may write to it without a version being counted.
     pub fn is_foreign(&self) -> bool {
-        match &self.0.memory {
-            Memory::Host { content, .. } => {
-                content.read(budget::check).map_or(true, |host| host.is_foreign())
-            }
-            Memory::Device(_) => true,
+        self.content().map_or(true, |host| host.is_foreign())
+    }
+
+    /// Whether its content is on a device and nowhere else.
+    pub fn is_away(&self) -> bool {
+        self.content().is_ok_and(|host| matches!(host.content, Content::Away(..)))
+    }
+
+    /// Its content in the memory of a device. What is there already is not copied again, unless it was written since, or
+    /// may have been by somebody else.
+    pub fn resident(&self, memory: &dyn DeviceMemory) -> Result<Arc<dyn DeviceBuffer>> {
+        if let Content::Away(buffer, _) = &self.content()?.content
+            && memory.owns(&**buffer)
+        {
+            return Ok(Arc::clone(buffer));
         }
+        let (ended, version) = (self.0.ended.load(Ordering::Acquire), self.version());
+        if let Some(mirror) = &*self.0.mirror.lock()
+            && mirror.version == version
+            && mirror.buffer.nbytes() == self.nbytes()
+            && memory.owns(&*mirror.buffer)
+            && !self.is_foreign()
+        {
+            return Ok(Arc::clone(&mirror.buffer));
+        }
+        let bytes = self.read()?;
+        let buffer = memory.upload(&bytes)?;
+        // A write that began before the copy and has not ended may show in part.
+        if ended == version && !bytes.0.is_foreign() {
+            *self.0.mirror.lock() = Some(Box::new(Mirror { buffer: Arc::clone(&buffer), version }));
+        }
+        Ok(buffer)
     }
 
     /// Whether this is the only handle, of memory that is ours.
@@ -333,15 +328,26 @@ impl Storage {
 
     /// Counts a write that the memory's owner made: what autograd saved before does not hold any more.
     pub fn written_outside(&self) {
+        drop(self.begin_write());
+    }
+
+    fn begin_write(&self) -> Written<'_> {
         self.0.version.fetch_add(1, Ordering::Relaxed);
+        Written(&self.0.ended)
     }
 
     /// Opens host memory for reading, as it is now: what is written later does not show in it.
     pub fn read(&self) -> Result<ReadBytes> {
-        match &self.0.memory {
-            Memory::Host { content, .. } => content.read(budget::check).map(ReadBytes).map_err(blocked),
-            Memory::Device(buffer) => Err(not_host(&buffer.device())),
+        let mut host = self.content()?;
+        if matches!(host.content, Content::Away(..)) {
+            drop(self.open()?);
+            host = self.content()?;
         }
+        Ok(ReadBytes(host))
+    }
+
+    fn content(&self) -> Result<Arc<Host>> {
+        self.0.content.read(budget::check).map_err(blocked)
     }
 
     /// Opens host memory for reading in an operation that is about to write to `target`, another storage. Where both are
@@ -356,22 +362,53 @@ impl Storage {
 
     /// Opens host memory for writing and counts a version. The caller opens what it reads before.
     pub fn write(&self) -> Result<WriteBytes<'_>> {
-        self.0.version.fetch_add(1, Ordering::Relaxed);
+        let written = self.begin_write();
         let mut opened = self.open()?;
         let borrowed = matches!(opened.get().content, Content::Borrowed(_));
         if borrowed && let Some(host) = opened.get_mut() {
             *host = host.copied(host.nbytes)?;
         }
-        Ok(WriteBytes(opened))
+        Ok(WriteBytes { bytes: opened, _written: written })
     }
 
-    /// The content for this thread alone.
+    /// The content, on the host, for this thread alone.
     fn open(&self) -> Result<Exclusive<'_, Host>> {
-        let Memory::Host { content, .. } = &self.0.memory else {
-            return Err(not_host(&self.device()));
+        let copy = |host: &Host| match &host.content {
+            Content::Away(buffer, charge) => {
+                let content = Content::Away(Arc::clone(buffer), Arc::clone(charge));
+                Some(Ok(Host { content, nbytes: host.nbytes }))
+            }
+            _ => (!host.is_foreign()).then(|| host.copied(host.nbytes)),
         };
-        let copy = |host: &Host| (!host.is_foreign()).then(|| host.copied(host.nbytes));
-        content.write(Host::patience, copy, budget::check).map_err(blocked)
+        let mut opened = self.0.content.write(Host::patience, copy, budget::check).map_err(blocked)?;
+        if let Some(host) = opened.get_mut() {
+            self.bring_home(host)?;
+        }
+        Ok(opened)
+    }
+
+    /// Copies content that is away to the host; the device keeps its copy, unless the caller is about to write.
+    fn bring_home(&self, host: &mut Host) -> Result<()> {
+        let Content::Away(buffer, _) = &host.content else { return Ok(()) };
+        let mut home = Host::for_writing(host.nbytes)?;
+        if let Some(bytes) = home.bytes_mut() {
+            buffer.download(bytes)?;
+        }
+        let (ended, version) = (self.0.ended.load(Ordering::Acquire), self.version());
+        if ended == version {
+            *self.0.mirror.lock() = Some(Box::new(Mirror { buffer: Arc::clone(buffer), version }));
+        }
+        *host = home;
+        Ok(())
+    }
+}
+
+/// A write that is under way; dropped when it has ended.
+struct Written<'a>(&'a AtomicU64);
+
+impl Drop for Written<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -398,14 +435,9 @@ fn not_exclusive() -> Diagnostic {
     Diagnostic::internal("memory that is open for writing has a reader")
 }
 
-fn not_host(device: &Device) -> Diagnostic {
-    Diagnostic::runtime(format!("this operation needs a tensor on the cpu, but it is on {device}"))
-        .hint("move it with .to('cpu')")
-}
-
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Storage({} bytes on {})", self.nbytes(), self.device())
+        write!(f, "Storage({} bytes)", self.nbytes())
     }
 }
 
@@ -441,19 +473,22 @@ impl Deref for ReadBytes {
 }
 
 /// Host memory open for writing.
-pub struct WriteBytes<'a>(Exclusive<'a, Host>);
+pub struct WriteBytes<'a> {
+    bytes: Exclusive<'a, Host>,
+    _written: Written<'a>,
+}
 
 impl Deref for WriteBytes<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        self.0.get().bytes()
+        self.bytes.get().bytes()
     }
 }
 
 impl DerefMut for WriteBytes<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         // Never empty instead of the bytes: nobody else has a handle, and borrowed bytes were copied.
-        self.0.get_mut().and_then(Host::bytes_mut).unwrap_or_default()
+        self.bytes.get_mut().and_then(Host::bytes_mut).unwrap_or_default()
     }
 }
 
@@ -557,28 +592,5 @@ mod tests {
         drop(held);
         assert!(waiting.join().expect("ends"));
         assert_eq!(storage.read().expect("bytes")[0], 1);
-    }
-
-    struct Elsewhere;
-
-    impl DeviceBuffer for Elsewhere {
-        fn device(&self) -> Device {
-            Device::cuda(0)
-        }
-        fn nbytes(&self) -> usize {
-            16
-        }
-        fn to_host(&self) -> Result<Vec<u8>> {
-            Ok(vec![0; 16])
-        }
-    }
-
-    #[test]
-    fn memory_of_a_device_is_not_opened() {
-        let storage = Storage::on_device(Arc::new(Elsewhere));
-        assert_eq!((storage.nbytes(), storage.device_buffer().is_some()), (16, true));
-        for error in [storage.read().err(), storage.write().err(), storage.grow(1).err()] {
-            assert!(error.expect("fails").message().contains("it is on cuda:0"));
-        }
     }
 }

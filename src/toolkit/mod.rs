@@ -85,7 +85,9 @@ impl Toolkit {
         let devices = [
             ("cpu", Device::Processor),
             ("cuda", Device::Opened(|| backends::by_name("cuda"))),
+            ("cuda-tf32", Device::Opened(|| backends::by_name("cuda-tf32"))),
             ("interp", Device::Opened(|| backends::by_name("interp"))),
+            ("apart", Device::Opened(|| backends::by_name("apart"))),
             ("llvm", Device::Opened(backends::default_llvm)),
         ];
         Toolkit(Arc::new(Inner {

@@ -11,11 +11,11 @@ use super::inputs::InputOptions;
 use super::io::{Io, Kept};
 use super::load::{detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with};
 use super::numerics::Numerics;
-use super::prepare::{GuardOptions, PlanOptions};
+use super::prepare::{DeviceOptions, GuardOptions, PlanOptions};
 use super::progress::Progress;
 use super::threads::ThreadOptions;
 use super::{check_aliases, check_model, check_passes, prepare, raises};
-use crate::backends::FusionReport;
+use crate::backends::{Backend, FusionReport};
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
 use crate::dialects::{Registry, Run, Strictness};
 use crate::passes::Pipeline;
@@ -59,6 +59,8 @@ pub struct Options {
     /// Run each program with these passes on: 'default'
     #[arg(long, value_name = "PIPELINE", default_value = "")]
     pub(super) passes: String,
+    #[command(flatten)]
+    pub(super) device: DeviceOptions,
     #[command(flatten)]
     pub(super) plans: PlanOptions,
     #[command(flatten)]
@@ -108,6 +110,7 @@ pub struct Options {
 /// What is done with a program before it runs, and looked at after.
 pub struct Treatment {
     toolkit: Toolkit,
+    device: Option<Arc<dyn Backend>>,
     passes: Option<Pipeline>,
     /// Whether programs get plans.
     planned: bool,
@@ -129,6 +132,7 @@ impl Treatment {
     fn new(toolkit: Toolkit) -> Treatment {
         Treatment {
             toolkit,
+            device: None,
             passes: None,
             planned: false,
             guards: GuardOptions::default(),
@@ -168,6 +172,7 @@ impl Treatment {
         let (small_gradients, guards) = (options.small_gradients, options.guards);
         Ok(Treatment {
             toolkit,
+            device: options.device.open(io)?,
             passes,
             planned,
             guards,
@@ -188,6 +193,7 @@ impl Treatment {
         let Some(passes) = self.passes.as_ref().filter(|_| self.each) else { return Vec::new() };
         let prefix = |n: usize| Treatment {
             toolkit: self.toolkit.clone(),
+            device: self.device.clone(),
             passes: Some(passes.clone()),
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
@@ -200,6 +206,7 @@ impl Treatment {
 
     /// The program with the passes on.
     fn apply(&self, program: Program, name: &str) -> Result<Program> {
+        let program = prepare::placed(program, self.device.as_ref());
         let Some(passes) = &self.passes else { return Ok(self.guards.apply(program)) };
         let settings = self.settings.clone();
         let program = prepare::transformed(&program, passes, settings, name, &mut std::io::sink())?;

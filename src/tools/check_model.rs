@@ -39,7 +39,8 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
     let text = if options.passes.is_empty() { "default" } else { &options.passes };
     let pipeline = options.numerics.checked_pipeline(text, io)?;
     let changed = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &shown, io.err)?;
-    let changed = options.guards.apply(options.plans.apply(changed, text));
+    let changed = prepare::placed(options.plans.apply(changed, text), options.device.open(io)?.as_ref());
+    let changed = options.guards.apply(changed);
     let mut answers = Vec::new();
     for program in [&loaded.program, &changed] {
         run.seed(options.seed);

@@ -13,7 +13,7 @@ use super::load::load_shown;
 use super::making;
 use super::numerics::Numerics;
 use super::observe::{Event, Watch, kernel_name};
-use super::prepare::{self, GuardOptions, PlanOptions};
+use super::prepare::{self, DeviceOptions, GuardOptions, PlanOptions};
 use super::table::{Table, bytes, time};
 use super::threads::ThreadOptions;
 use crate::diag::Result;
@@ -55,6 +55,8 @@ pub struct Options {
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
+    #[command(flatten)]
+    device: DeviceOptions,
     #[command(flatten)]
     guards: GuardOptions,
     #[command(flatten)]
@@ -106,6 +108,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     io.message(&given.note().unwrap_or_default());
     let name = options.file.display().to_string();
     let program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
+    let program = prepare::placed(program, options.device.open(io)?.as_ref());
     let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT));
     let call = |run: &Run, io: &Io<'_>| {
         let arguments = given.values(options.seed, io.directory)?;

@@ -5,6 +5,7 @@
 use super::io::Io;
 use super::numerics::Numerics;
 use super::opt::reproducer;
+use crate::backends::Backend;
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, ErrorKind, Result, files, nearest};
 use crate::dialects::{Registry, Strictness};
@@ -88,6 +89,31 @@ impl PlanOptions {
     /// Whether there are plans after passes of this name.
     pub fn wanted(self, passes: &str) -> bool {
         !self.no_plans && passes == DEFAULT
+    }
+}
+
+/// What runs fusion groups and kernels.
+#[derive(Args, Clone, Debug)]
+pub struct DeviceOptions {
+    /// What runs fusion groups and kernels: cpu, cuda (the first GPU; cuda-tf32: products and convolutions of float32 with
+    /// factors rounded to TF32), interp (the reference interpreter of loops), apart (the same with memory of its own, as a GPU
+    /// has), llvm (machine code or an error) or a backend of the program; other ops run on the CPU
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", visible_alias = "backend")]
+    device: String,
+}
+
+impl DeviceOptions {
+    /// The backend; None for the processor. Fails where this machine or build lacks the device.
+    pub fn open(&self, io: &Io<'_>) -> Result<Option<Arc<dyn Backend>>> {
+        io.toolkit.device(&self.device)
+    }
+}
+
+/// The program on a device that was opened.
+pub fn placed(program: Program, device: Option<&Arc<dyn Backend>>) -> Program {
+    match device {
+        Some(backend) => program.on(Arc::clone(backend)),
+        None => program,
     }
 }
 

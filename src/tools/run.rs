@@ -5,7 +5,7 @@ use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::{load_mapped, load_shown};
 use super::numerics::Numerics;
-use super::prepare::{GuardOptions, PlanOptions};
+use super::prepare::{DeviceOptions, GuardOptions, PlanOptions};
 use super::threads::ThreadOptions;
 use super::weights::WeightOptions;
 use super::{outputs, prepare};
@@ -39,10 +39,8 @@ pub struct Options {
     /// Print every element of every tensor, as Python does with an unlimited print threshold
     #[arg(long)]
     full: bool,
-    /// What runs fusion groups and kernels: cpu, cuda (the first GPU), interp (the reference interpreter of loops), llvm (machine
-    /// code or an error) or a backend of the program; other ops run on the CPU
-    #[arg(long, value_name = "DEVICE", default_value = "cpu", visible_alias = "backend")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
@@ -92,7 +90,7 @@ enum Printed {
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
-    let device = io.toolkit.device(&options.device)?;
+    let device = options.device.open(io)?;
     if let Some(output) = &options.output {
         outputs::check_name(output)?;
     }
@@ -133,10 +131,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     }
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = options.guards.apply(options.plans.apply(program, &options.passes));
-    loaded.program = match device {
-        Some(backend) => program.logging(&log).on(backend),
-        None => program.logging(&log),
-    };
+    loaded.program = prepare::placed(program.logging(&log), device.as_ref());
     let ready = start.elapsed();
     let arguments = given.values(options.seed.unwrap_or(0), io.directory)?;
     let start = Instant::now();

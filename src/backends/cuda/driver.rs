@@ -5,6 +5,7 @@
 use crate::backends::Arg;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Elem;
+use crate::tensor::DeviceBuffer;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, sys};
 use half::{bf16, f16};
@@ -39,6 +40,8 @@ impl Context {
             return Err(no_device(&format!("device {ordinal} was asked for, there are {count}")));
         }
         let cuda = CudaContext::new(ordinal).map_err(|e| no_device(&e.to_string()))?;
+        // SAFETY: there is one stream, which does all work in order: no event is needed to wait for another one.
+        unsafe { cuda.disable_event_tracking() };
         let stream = cuda.default_stream();
         Ok(Arc::new(Context { cuda, stream }))
     }
@@ -53,35 +56,39 @@ impl Context {
         Ok(format!("sm_{major}{minor}"))
     }
 
-    /// Copies bytes to the device. Empty memory becomes one byte, so that it has an address.
-    pub(super) fn upload(&self, bytes: &[u8]) -> Result<Buffer> {
-        let slice = match bytes {
-            [] => self.stream.alloc_zeros::<u8>(1),
-            bytes => self.stream.clone_htod(bytes),
-        };
-        Ok(Buffer {
-            slice: slice.map_err(failed("copying to the device"))?,
-            len: bytes.len(),
-            stream: self.stream.clone(),
-        })
+    /// The stream on which all work is done, in order.
+    pub(super) fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
     }
 
-    /// Copies a buffer back; waits for the work before it.
-    pub(super) fn download(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
-        if bytes.len() != buffer.len {
-            return Err(Diagnostic::internal("a download of another length than its upload"));
-        }
+    /// Makes the device the one that this thread's calls are for.
+    pub(super) fn bind(&self) -> Result<()> {
+        self.cuda.bind_to_thread().map_err(failed("using the device"))
+    }
+
+    /// New memory with whatever is in it. Empty memory is one byte, so that it has an address.
+    pub(super) fn allocate(self: &Arc<Context>, nbytes: usize) -> Result<Buffer> {
+        // SAFETY: bytes may have any value, and whoever allocates writes them before they are read.
+        let slice = unsafe { self.stream.alloc::<u8>(nbytes.max(1)) };
+        let slice = slice.map_err(failed("allocating on the device"))?;
+        Ok(Buffer { slice, len: nbytes, context: Arc::clone(self) })
+    }
+
+    /// Copies bytes to the device.
+    pub(super) fn upload(self: &Arc<Context>, bytes: &[u8]) -> Result<Buffer> {
+        let mut buffer = self.allocate(bytes.len())?;
         if !bytes.is_empty() {
-            self.stream.memcpy_dtoh(&buffer.slice, bytes).map_err(failed("copying from the device"))?;
+            let copied = self.stream.memcpy_htod(bytes, &mut buffer.slice);
+            copied.map_err(failed("copying to the device"))?;
         }
-        self.stream.synchronize().map_err(failed("running a kernel"))
+        Ok(buffer)
     }
 
     /// Loads PTX and finds its function.
     pub(super) fn load(self: &Arc<Context>, ptx: &str, entry: &str) -> Result<Function> {
         let text = CString::new(ptx).map_err(|_| Diagnostic::internal("PTX with a zero byte"))?;
         let name = CString::new(entry).map_err(|_| Diagnostic::internal("a symbol with a zero byte"))?;
-        self.cuda.bind_to_thread().map_err(failed("using the device"))?;
+        self.bind()?;
         // SAFETY: the text ends with a zero byte and is copied by the driver.
         let module =
             unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(failed("loading PTX"))?;
@@ -99,11 +106,44 @@ impl Context {
     }
 }
 
-/// Memory of the device.
+/// Memory of the device. It is freed behind the work that was queued before.
 pub(super) struct Buffer {
     slice: CudaSlice<u8>,
     len: usize,
-    stream: Arc<CudaStream>,
+    context: Arc<Context>,
+}
+
+impl Buffer {
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The device address of a byte.
+    pub(super) fn address(&self, start: usize) -> u64 {
+        let (base, _guard) = self.slice.device_ptr(&self.context.stream);
+        base + start as u64
+    }
+}
+
+impl DeviceBuffer for Buffer {
+    fn nbytes(&self) -> usize {
+        self.len
+    }
+
+    fn download(&self, bytes: &mut [u8]) -> Result<()> {
+        if bytes.len() != self.len {
+            return Err(Diagnostic::internal("a download of another length than its upload"));
+        }
+        let stream = &self.context.stream;
+        if !bytes.is_empty() {
+            stream.memcpy_dtoh(&self.slice, bytes).map_err(failed("copying from the device"))?;
+        }
+        stream.synchronize().map_err(failed("running a kernel"))
+    }
 }
 
 /// One kernel parameter in 8 bytes, of which its type takes the first.
@@ -128,8 +168,7 @@ impl Parameter {
 
     /// The device address of a byte of a buffer.
     pub(super) fn address(buffer: &Buffer, start: usize) -> Parameter {
-        let (base, _guard) = buffer.slice.device_ptr(&buffer.stream);
-        Parameter((base + start as u64).to_le_bytes())
+        Parameter(buffer.address(start).to_le_bytes())
     }
 }
 
@@ -153,15 +192,15 @@ impl Function {
     /// Queues the kernel on the context's stream.
     ///
     /// # Safety
-    /// Parameters must be those that the function takes, and the memory at their addresses must live until
-    /// the stream has been waited for.
+    /// Parameters must be those that the function takes, and the memory at their addresses must be freed on the
+    /// stream, behind the launch.
     pub(super) unsafe fn launch(
         &self,
         groups: u32,
         threads: u32,
         parameters: &mut [Parameter],
     ) -> Result<()> {
-        self.context.cuda.bind_to_thread().map_err(failed("using the device"))?;
+        self.context.bind()?;
         let mut pointers: Vec<*mut c_void> =
             parameters.iter_mut().map(|p| std::ptr::from_mut(p).cast::<c_void>()).collect();
         // SAFETY: the caller's promise; the driver copies the parameters before it returns.
@@ -181,7 +220,7 @@ impl Function {
 
 impl Drop for Function {
     fn drop(&mut self) {
-        if self.context.cuda.bind_to_thread().is_ok() {
+        if self.context.bind().is_ok() && self.context.stream.synchronize().is_ok() {
             // SAFETY: the module was loaded by `load`; every launch has been waited for.
             let _ = unsafe { result::module::unload(self.module) };
         }

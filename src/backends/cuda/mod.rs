@@ -1,14 +1,24 @@
-//! CUDA: kernels as PTX, launched through the driver that is found at run time.
+//! CUDA: kernels as PTX, launched through the driver that is found at run time, and products, convolutions and pooling by
+//! cuBLASLt and cuDNN where they are found.
 //!
-//! Inputs are uploaded and results downloaded around each launch. PTX comes from the LLVM backend.
+//! Tensors stay on the device from kernel to kernel. PTX comes from the LLVM backend.
 
+mod blas;
+mod dnn;
 mod driver;
 
-use super::{Arg, Backend, Executable, Launch, Memory, check_args, ptx};
+use super::library::{self, Convolution, Copy, Machine, Piece, Pool, Product};
+use super::{Arg, Backend, Executable, Launch, LibraryOp, Memory, check_args, ptx};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::Op;
 use crate::dialects::loops::{Kernel, Ty};
 use crate::lowering::Target;
-use driver::{Context, Function, Parameter};
+use crate::tensor::{DeviceBuffer, DeviceMemory};
+use blas::Blas;
+use dnn::Dnn;
+use driver::{Buffer, Context, Function, Parameter};
+use parking_lot::Mutex;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Threads of a workgroup.
@@ -16,15 +26,30 @@ const GROUP: u32 = 256;
 /// Workgroups of a launch at most; threads stride over what is left.
 const MAX_GROUPS: u64 = 1 << 16;
 
+/// How products and convolutions round the factors of float32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Not at all.
+    Float32,
+    /// To the 10 bits of mantissa of TF32, as PyTorch rounds those of convolutions on GPUs by default.
+    Tf32,
+}
+
 /// The CUDA backend on one device.
 pub struct Cuda {
     context: Arc<Context>,
+    memory: Arc<OnDevice>,
+    machine: Arc<dyn Machine>,
 }
 
 impl Cuda {
     /// Opens a device. Fails with a clear error where there is no driver or no such device.
-    pub fn device(ordinal: usize) -> Result<Cuda> {
-        Ok(Cuda { context: Context::open(ordinal)? })
+    pub fn device(ordinal: usize, precision: Precision) -> Result<Cuda> {
+        let context = Context::open(ordinal)?;
+        let memory = Arc::new(OnDevice(Arc::clone(&context)));
+        let (blas, dnn) = (Blas::open(&context, precision)?, Dnn::open(&context, precision)?);
+        let machine = Libraries { memory: Arc::clone(&memory), blas: Mutex::new(blas), dnn: Mutex::new(dnn) };
+        Ok(Cuda { context, memory, machine: Arc::new(machine) })
     }
 
     /// The device's own name.
@@ -42,10 +67,102 @@ impl Backend for Cuda {
         Target::Gpu
     }
 
+    fn memory(&self) -> Option<Arc<dyn DeviceMemory>> {
+        Some(Arc::clone(&self.memory) as Arc<dyn DeviceMemory>)
+    }
+
+    fn library(&self, op: &Op) -> Option<Arc<dyn LibraryOp>> {
+        library::for_op(&self.machine, op)
+    }
+
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
         let text = ptx::for_kernel(kernel, &self.context.arch()?)?;
         let function = self.context.load(&text, ptx::ENTRY)?;
         Ok(Arc::new(Compiled { kernel: kernel.clone(), function }))
+    }
+}
+
+/// The memory of a device.
+struct OnDevice(Arc<Context>);
+
+impl DeviceMemory for OnDevice {
+    fn allocate(&self, nbytes: usize) -> Result<Arc<dyn DeviceBuffer>> {
+        Ok(Arc::new(self.0.allocate(nbytes)?))
+    }
+
+    fn upload(&self, bytes: &[u8]) -> Result<Arc<dyn DeviceBuffer>> {
+        Ok(Arc::new(self.0.upload(bytes)?))
+    }
+
+    fn owns(&self, buffer: &dyn DeviceBuffer) -> bool {
+        own(buffer).is_ok_and(|buffer| Arc::ptr_eq(buffer.context(), &self.0))
+    }
+}
+
+fn own(buffer: &dyn DeviceBuffer) -> Result<&Buffer> {
+    let found = (buffer as &dyn Any).downcast_ref::<Buffer>();
+    found.ok_or_else(|| Diagnostic::internal("a kernel is given memory of another device"))
+}
+
+/// The device address of a piece's first element.
+fn address(piece: &Piece) -> Result<u64> {
+    Ok(own(&*piece.buffer)?.address(piece.first * piece.dtype.size()))
+}
+
+/// cuBLASLt and cuDNN, each with the workspace that its calls take one after the other.
+struct Libraries {
+    memory: Arc<OnDevice>,
+    blas: Mutex<Option<Blas>>,
+    dnn: Mutex<Option<Dnn>>,
+}
+
+fn missing(library: &str) -> Diagnostic {
+    Diagnostic::unsupported(format!("{library} was not found"))
+}
+
+impl Machine for Libraries {
+    fn memory(&self) -> &dyn DeviceMemory {
+        &*self.memory
+    }
+
+    fn product(
+        &self,
+        product: &Product,
+        factors: [&Piece; 2],
+        bias: Option<&Piece>,
+        out: &Piece,
+    ) -> Result<()> {
+        product.check(factors, bias, out)?;
+        let mut blas = self.blas.lock();
+        blas.as_mut().ok_or_else(|| missing("cuBLASLt"))?.product(product, factors, bias, out)
+    }
+
+    fn convolution(
+        &self,
+        layer: &Convolution,
+        operands: [&Piece; 2],
+        bias: Option<&Piece>,
+        out: &Piece,
+    ) -> Result<()> {
+        layer.check(operands, bias, out)?;
+        let mut dnn = self.dnn.lock();
+        dnn.as_mut().ok_or_else(|| missing("cuDNN"))?.convolution(layer, operands, bias, out)
+    }
+
+    fn pool(&self, layer: &Pool, input: &Piece, out: &Piece) -> Result<()> {
+        layer.check(input, out)?;
+        self.dnn.lock().as_mut().ok_or_else(|| missing("cuDNN"))?.pool(layer, input, out)
+    }
+
+    fn softmax(&self, rows: usize, columns: usize, input: &Piece, out: &Piece) -> Result<()> {
+        input.check(rows * columns)?;
+        out.check(rows * columns)?;
+        self.dnn.lock().as_mut().ok_or_else(|| missing("cuDNN"))?.softmax(rows, columns, input, out)
+    }
+
+    fn copy(&self, copy: &Copy, input: &Piece, out: &Piece) -> Result<()> {
+        copy.check(input, out)?;
+        self.dnn.lock().as_mut().ok_or_else(|| missing("cuDNN"))?.copy(copy, input, out)
     }
 }
 
@@ -54,12 +171,35 @@ struct Compiled {
     function: Function,
 }
 
+/// Memory of a launch on the device.
+enum Held<'a> {
+    /// Where it is.
+    There(&'a Buffer),
+    /// A copy of the host's for this launch.
+    Copied(Buffer),
+}
+
+impl Held<'_> {
+    fn buffer(&self) -> &Buffer {
+        match self {
+            Held::There(buffer) => buffer,
+            Held::Copied(buffer) => buffer,
+        }
+    }
+}
+
 impl Executable for Compiled {
     #[allow(unsafe_code, reason = "launches GPU code")]
     unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         let context = self.function.context();
         let arguments = check_args(&self.kernel, &launch.memory, &launch.args)?;
-        let buffers = launch.memory.iter().map(|m| context.upload(m.bytes())).collect::<Result<Vec<_>>>()?;
+        let mut buffers = Vec::with_capacity(launch.memory.len());
+        for memory in &launch.memory {
+            buffers.push(match memory {
+                Memory::Device(buffer, _) => Held::There(own(&***buffer)?),
+                host => Held::Copied(context.upload(host.bytes())?),
+            });
+        }
         let mut parameters = Vec::new();
         let mut threads = 1u64;
         for (n, (param, arg)) in arguments.enumerate() {
@@ -73,7 +213,7 @@ impl Executable for Compiled {
                 (_, Arg::Buffer(buffer)) => {
                     // Inside of the memory, as was checked above.
                     let start = buffer.first * self.kernel.elem(param.reg).size();
-                    Parameter::address(&buffers[buffer.memory], start)
+                    Parameter::address(buffers[buffer.memory].buffer(), start)
                 }
                 _ => return Err(Diagnostic::internal("a kernel argument of the wrong kind")),
             });
@@ -81,15 +221,22 @@ impl Executable for Compiled {
         if threads > 0 {
             let groups = threads.div_ceil(u64::from(GROUP)).clamp(1, MAX_GROUPS) as u32;
             // SAFETY: parameters are in the order and of the types of the kernel's function, which was emitted from
-            // the same kernel; spans were checked against the memory, whose copies the buffers are, and the caller promises
-            // that the kernel stays within them; the buffers live until the download below has waited for the launch.
+            // the same kernel; spans were checked against the memory, and the caller promises that the kernel stays within
+            // them; buffers are freed on the stream, behind the launch.
             unsafe {
                 self.function.launch(groups, GROUP, &mut parameters)?;
             }
         }
+        let buffers: Vec<Option<Buffer>> = buffers
+            .into_iter()
+            .map(|held| match held {
+                Held::There(_) => None,
+                Held::Copied(buffer) => Some(buffer),
+            })
+            .collect();
         for (memory, buffer) in launch.memory.iter_mut().zip(&buffers) {
-            if let Memory::Write(bytes) = memory {
-                context.download(buffer, bytes)?;
+            if let (Memory::Write(bytes), Some(buffer)) = (memory, buffer) {
+                buffer.download(bytes)?;
             }
         }
         Ok(())

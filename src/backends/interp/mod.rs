@@ -204,7 +204,9 @@ impl Run<'_, '_, '_> {
                 value.to_bytes(elem, bytes.get_mut(range).ok_or_else(outside)?);
                 Ok(())
             }
-            Memory::Read(_) => Err(Diagnostic::internal("a kernel stores to memory given for reading")),
+            Memory::Read(_) | Memory::Device(..) => {
+                Err(Diagnostic::internal("a kernel stores to memory given for reading"))
+            }
         }
     }
 

@@ -80,6 +80,8 @@ fn address(memory: &mut Memory<'_>) -> usize {
     match memory {
         Memory::Read(bytes) => bytes.as_ptr() as usize,
         Memory::Write(bytes) => bytes.as_mut_ptr() as usize,
+        // Was refused before.
+        Memory::Device(..) => 0,
     }
 }
 
@@ -90,6 +92,9 @@ impl Executable for Compiled {
 
     unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         let arguments = check_args(&self.kernel, &launch.memory, &launch.args)?;
+        if launch.memory.iter().any(|memory| matches!(memory, Memory::Device(..))) {
+            return Err(Diagnostic::internal("machine code of the host is given memory of a device"));
+        }
         let bases: SmallVec<[usize; 8]> = launch.memory.iter_mut().map(address).collect();
         let mut slots: SmallVec<[u64; 24]> = SmallVec::new();
         let mut extent = 1i64;

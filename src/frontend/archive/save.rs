@@ -251,7 +251,7 @@ impl<'a> Tree<'a> {
         let record = StorageRecord {
             key: (&**key).into(),
             element,
-            device: storage.device().to_string().into(),
+            device: tensor.device().to_string().into(),
             numel: storage.nbytes() as u64 / element.bytes,
         };
         let dims = |dims: &[i64]| dims.to_vec().into_boxed_slice();
@@ -272,10 +272,7 @@ impl<'a> Tree<'a> {
     pub(super) fn write<W: Write>(self, writer: &mut Writer<W>, stem: &str, root: NodeId) -> Result<()> {
         for (storage, key) in self.storages.values() {
             let name = format!("{stem}/{key}");
-            match storage.device_buffer() {
-                Some(buffer) => writer.add(&name, &buffer.to_host()?)?,
-                None => writer.add(&name, &storage.read()?)?,
-            }
+            writer.add(&name, &storage.read()?)?;
         }
         let pickle = Pickle::from_nodes(self.nodes, root, &Limits::default())?;
         writer.add(&format!("{stem}.pkl"), &pickle::write(&pickle))

@@ -43,6 +43,8 @@ const MAX_LOST: u64 = 64;
 
 /// The name of the plan's pipeline among the named ones.
 pub const PIPELINE: &str = "plan";
+/// The same for tensors on a device: layers and their layouts are its libraries' own.
+const DEVICE_PIPELINE: &str = "device-plan";
 
 /// The plans of a program.
 pub(super) struct Executor {
@@ -90,9 +92,9 @@ pub(super) struct Call<'a> {
 }
 
 impl Executor {
-    /// An executor without plans yet, with the guard that is to miss.
-    pub(super) fn new(forced: Option<Arc<Forced>>) -> Executor {
-        let pipeline = passes::parse(PIPELINE);
+    /// An executor without plans yet, with the guard that is to miss; whether tensors are on a device with libraries of its own.
+    pub(super) fn new(forced: Option<Arc<Forced>>, on_device: bool) -> Executor {
+        let pipeline = passes::parse(if on_device { DEVICE_PIPELINE } else { PIPELINE });
         Executor {
             pipeline,
             functions: RwLock::default(),

@@ -70,8 +70,7 @@ fn encode_tensor(tensor: &Tensor, words: &mut SmallVec<[u64; 24]>) {
     let requires_grad = tensor.requires_grad();
     tensor.with_meta(|meta| {
         let plain = meta.quantizer.is_none() && meta.lengths.is_none();
-        let flags =
-            u64::from(requires_grad) | u64::from(plain) << 1 | u64::from(meta.storage.is_on_cpu()) << 2;
+        let flags = u64::from(requires_grad) | u64::from(plain) << 1;
         words.push(1 | flags << 8 | (meta.dtype as u64) << 16 | (meta.layout.sizes.len() as u64) << 32);
         words.extend(meta.layout.sizes.iter().chain(&meta.layout.strides).map(|n| *n as u64));
     });
@@ -104,7 +103,7 @@ fn tensor_type(tensor: &Tensor) -> Type {
     let strides: Vec<Option<i64>> = meta.layout.strides.iter().map(|n| Some(*n)).collect();
     Type::new(TypeKind::Tensor(TensorType {
         dtype: Some(meta.dtype),
-        device: Some(meta.storage.device()),
+        device: Some(tensor.device()),
         sizes: Some(Arc::from(sizes)),
         strides: Some(Arc::from(strides)),
         requires_grad: Some(tensor.requires_grad()),

@@ -13,7 +13,7 @@ use super::inputs::InputOptions;
 use super::io::Io;
 use super::making;
 use super::numerics::Numerics;
-use super::prepare::PlanOptions;
+use super::prepare::{DeviceOptions, PlanOptions};
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::resources::pool;
@@ -64,6 +64,8 @@ pub struct Options {
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
+    #[command(flatten)]
+    device: DeviceOptions,
     #[command(flatten)]
     plans: PlanOptions,
     #[command(flatten)]

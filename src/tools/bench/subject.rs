@@ -109,6 +109,7 @@ impl Subject {
         };
         let program =
             prepare::transformed(&loaded.program, pipeline, Settings::default(), &self.name, io.err)?;
+        let program = prepare::placed(program, options.device.open(io)?.as_ref());
         let program = options.plans.apply(program, passes);
         let load = start.elapsed();
         let training = match &self.what {
@@ -193,8 +194,24 @@ impl Ready {
             return Ok(start.elapsed());
         }
         let start = Instant::now();
-        let result = self.program.run(&self.entry, self.arguments.clone(), run);
-        let time = start.elapsed();
-        result.map(|_| time)
+        let answer = self.program.run(&self.entry, self.arguments.clone(), run)?;
+        bring_home(&answer)?;
+        Ok(start.elapsed())
     }
+}
+
+/// Waits for an answer that a device still computes, and copies it to the host.
+fn bring_home(answer: &Value) -> Result<()> {
+    let mut rest = vec![answer.clone()];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::Tensor(tensor) => {
+                tensor.storage().read()?;
+            }
+            Value::Tuple(tuple) => rest.extend(tuple.items().iter().cloned()),
+            Value::List(list) => rest.extend(list.to_vec()),
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,247 @@
+//! Operands of library calls: pieces of a device's memory, and copies that make strided tensors dense.
+
+use super::{Machine, unsupported};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, Outputs, one};
+use crate::tensor::{DType, DeviceBuffer, Layout, Storage, Tensor, view};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// `MemoryFormat` as ops take it: dense in the order of the dimensions.
+const CONTIGUOUS: i64 = 0;
+/// As the operand is, where that is dense.
+const PRESERVE: i64 = 1;
+/// Dimensions of a copy at most.
+const MAX_RANK: usize = 8;
+
+/// Part of a buffer, from an element of its dtype.
+pub struct Piece {
+    /// Where it lies.
+    pub buffer: Arc<dyn DeviceBuffer>,
+    /// Its first element.
+    pub first: usize,
+    /// What its elements are.
+    pub dtype: DType,
+}
+
+impl Piece {
+    /// A piece that begins at another element.
+    pub fn at(&self, elements: i64) -> Result<Piece> {
+        let first = i64::try_from(self.first).ok().and_then(|first| first.checked_add(elements));
+        let first = first.and_then(|first| usize::try_from(first).ok());
+        let first = first.ok_or_else(|| Diagnostic::internal("a piece before its buffer"))?;
+        Ok(Piece { buffer: Arc::clone(&self.buffer), first, dtype: self.dtype })
+    }
+
+    /// Fails unless so many elements from its first lie in the buffer.
+    pub fn check(&self, elements: usize) -> Result<()> {
+        let end = self.first.checked_add(elements).and_then(|end| end.checked_mul(self.dtype.size()));
+        match end {
+            Some(end) if end <= self.buffer.nbytes() => Ok(()),
+            _ => Err(Diagnostic::internal("a library call that reaches outside of its memory")),
+        }
+    }
+}
+
+/// Elements that are copied from one strided tensor to another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Copy {
+    /// What the elements are.
+    pub dtype: DType,
+    /// Sizes, none of them 0, and the strides of what is read and of what is written, all positive; neighbours that walk as
+    /// one are one dimension.
+    pub dims: SmallVec<[(i64, [i64; 2]); 4]>,
+}
+
+impl Copy {
+    /// How the elements of one layout are copied to those of another of the same sizes.
+    fn of(dtype: DType, from: &Layout, to: &Layout) -> Result<Copy> {
+        let mut dims: SmallVec<[(i64, [i64; 2]); 4]> = SmallVec::new();
+        for (n, size) in from.sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
+            let steps = [from.strides[n], to.strides[n]];
+            match dims.last_mut() {
+                Some(last) if (0..2).all(|i| last.1[i] == size * steps[i]) => *last = (last.0 * size, steps),
+                _ => dims.push((*size, steps)),
+            }
+        }
+        let walks = |(size, steps): &(i64, [i64; 2])| *size > 0 && steps.iter().all(|step| *step > 0);
+        if dims.len() > MAX_RANK || !dims.iter().all(walks) {
+            return Err(unsupported("copies of such strides"));
+        }
+        if !matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16) {
+            return Err(unsupported("copies of such a dtype"));
+        }
+        Ok(Copy { dtype, dims })
+    }
+
+    /// Elements that are copied.
+    pub fn numel(&self) -> usize {
+        self.dims.iter().map(|(size, _)| *size as usize).product()
+    }
+
+    /// Elements from the first to the last of what is read (0) or written (1).
+    pub fn reach(&self, side: usize) -> usize {
+        1 + self.dims.iter().map(|(size, steps)| ((size - 1) * steps[side]) as usize).sum::<usize>()
+    }
+
+    /// Fails unless all that is touched lies in the pieces.
+    pub fn check(&self, input: &Piece, out: &Piece) -> Result<()> {
+        input.check(self.reach(0))?;
+        out.check(self.reach(1))
+    }
+}
+
+/// A tensor of a floating dtype with elements, which libraries take.
+pub(super) fn floating(tensor: &Tensor) -> Result<&Tensor> {
+    let plain = tensor.is_plain() && tensor.numel() > 0;
+    match tensor.dtype() {
+        DType::F32 | DType::F64 | DType::F16 | DType::BF16 if plain => Ok(tensor),
+        _ => Err(unsupported("tensors of such a kind")),
+    }
+}
+
+/// Where a tensor lies on the device.
+pub(super) fn piece(machine: &dyn Machine, tensor: &Tensor) -> Result<Piece> {
+    let (storage, first, dtype) = tensor.with_meta(|m| (m.storage.clone(), m.layout.offset, m.dtype));
+    Ok(Piece { buffer: storage.resident(machine.memory())?, first, dtype })
+}
+
+/// A tensor with the same elements that is dense: itself where it is.
+pub(super) fn dense(machine: &dyn Machine, tensor: &Tensor) -> Result<Tensor> {
+    if tensor.is_contiguous() {
+        return Ok(tensor.clone());
+    }
+    copied(machine, tensor)
+}
+
+/// A dense tensor with its elements in memory as strides of a dense tensor say.
+pub(super) fn with_strides(machine: &dyn Machine, tensor: Tensor, strides: &[i64]) -> Result<Tensor> {
+    let layout = tensor.layout();
+    let same =
+        layout.sizes.iter().zip(layout.strides.iter().zip(strides)).all(|(n, (a, b))| *n == 1 || a == b);
+    if same {
+        return tensor.with_layout(Layout { strides: strides.into(), ..layout });
+    }
+    let mut order: Vec<usize> = (0..strides.len()).collect();
+    order.sort_by_key(|dim| std::cmp::Reverse(strides[*dim]));
+    let walked = tensor.with_layout(view::reorder(&layout, &order))?;
+    let layout = Layout { strides: strides.into(), sizes: layout.sizes, offset: 0 };
+    copied(machine, &walked)?.with_layout(layout)
+}
+
+fn copied(machine: &dyn Machine, tensor: &Tensor) -> Result<Tensor> {
+    let out = empty(machine, tensor.dtype(), &tensor.sizes())?;
+    copy(machine, tensor, &out)?;
+    Ok(out)
+}
+
+/// Copies the elements of one tensor to another of the same sizes.
+fn copy(machine: &dyn Machine, from: &Tensor, to: &Tensor) -> Result<()> {
+    let copy = Copy::of(from.dtype(), &from.layout(), &to.layout())?;
+    machine.copy(&copy, &piece(machine, from)?, &piece(machine, to)?)
+}
+
+/// A new dense tensor on the device, with whatever is in it.
+pub(super) fn empty(machine: &dyn Machine, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
+    let layout = Layout::contiguous(sizes)?;
+    let nbytes = layout.numel().saturating_mul(dtype.size());
+    let storage = Storage::away(machine.memory().allocate(nbytes)?)?;
+    Tensor::from_storage(storage, dtype, layout)
+}
+
+/// Whether the storage of a tensor is on the device already, where copying it costs little.
+fn is_there(tensor: &Tensor) -> Result<()> {
+    if tensor.storage().is_away() { Ok(()) } else { Err(unsupported("tensors that the host has")) }
+}
+
+/// The one result of an op.
+pub(super) fn results(tensor: Tensor) -> Result<Option<Outputs>> {
+    one(tensor).map(Some)
+}
+
+/// `aten::contiguous`
+pub(super) fn contiguous(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let tensor = a.tensor(0)?;
+    if tensor.is_contiguous() && a.int(1)? == CONTIGUOUS {
+        return Ok(None);
+    }
+    is_there(floating(tensor)?)?;
+    if a.int(1)? != CONTIGUOUS {
+        return Err(unsupported("such a memory format"));
+    }
+    results(copied(machine, tensor)?)
+}
+
+/// `aten::clone`
+pub(super) fn clone(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let tensor = floating(a.tensor(0)?)?;
+    is_there(tensor)?;
+    match a.opt_int(1)? {
+        Some(CONTIGUOUS) => results(copied(machine, tensor)?),
+        None | Some(PRESERVE) if tensor.is_contiguous() => results(copied(machine, tensor)?),
+        _ => Err(unsupported("such a memory format")),
+    }
+}
+
+/// `aten::reshape` of what is not dense: a copy. What has a view is left to the row, which gives the view.
+pub(super) fn reshape(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let tensor = a.tensor(0)?;
+    reshaped(machine, tensor, &view::infer_size(&a.ints(1)?, tensor.numel())?)
+}
+
+/// `aten::flatten`, likewise.
+pub(super) fn flatten(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let tensor = a.tensor(0)?;
+    reshaped(machine, tensor, &view::flatten_sizes(&tensor.sizes(), a.int(1)?, a.int(2)?)?)
+}
+
+fn reshaped(machine: &dyn Machine, tensor: &Tensor, sizes: &[i64]) -> Result<Option<Outputs>> {
+    if view::try_view(&tensor.layout(), sizes).is_some() {
+        return Ok(None);
+    }
+    is_there(floating(tensor)?)?;
+    results(copied(machine, tensor)?.with_layout(Layout::contiguous(sizes)?)?)
+}
+
+/// `aten::pad` by nothing: a copy.
+pub(super) fn pad(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let tensor = floating(a.tensor(0)?)?;
+    is_there(tensor)?;
+    if a.ints(1)?.iter().any(|width| *width != 0) || !tensor.is_contiguous() {
+        return Err(unsupported("padding"));
+    }
+    results(copied(machine, tensor)?)
+}
+
+/// `aten::roll`: a copy for each of the parts that stay together.
+pub(super) fn roll(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let tensor = floating(a.tensor(0)?)?;
+    is_there(tensor)?;
+    let (shifts, dims) = (a.ints(1)?, a.ints(2)?);
+    if shifts.len() != dims.len() || dims.len() > 3 {
+        return Err(unsupported("rolls of such dimensions"));
+    }
+    let out = empty(machine, tensor.dtype(), &tensor.sizes())?;
+    // Pairs of layouts: where parts come from and where they go.
+    let mut parts = vec![(tensor.layout(), out.layout())];
+    for (shift, dim) in shifts.iter().zip(view::wrap_dims(&dims, tensor.rank())?) {
+        let (size, at) = (tensor.sizes()[dim], dim as i64);
+        let shift = shift.rem_euclid(size);
+        let mut split = Vec::with_capacity(parts.len() * 2);
+        for (from, to) in &parts {
+            for (source, target, length) in [(0, shift, size - shift), (size - shift, 0, shift)] {
+                if length > 0 {
+                    split.push((
+                        view::narrow(from, at, source, length)?,
+                        view::narrow(to, at, target, length)?,
+                    ));
+                }
+            }
+        }
+        parts = split;
+    }
+    for (from, to) in parts {
+        copy(machine, &tensor.with_layout(from)?, &out.with_layout(to)?)?;
+    }
+    results(out)
+}
