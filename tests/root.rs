@@ -10,6 +10,7 @@ mod filecheck_suite;
 mod hostile;
 mod hostile_archives;
 mod hostile_texts;
+mod device;
 mod fusion;
 mod fuzz_corpus;
 mod identity;
@@ -50,6 +51,7 @@ fn main() {
     trials.extend(cache::trials());
     trials.extend(cases::trials());
     trials.extend(fail_guards::trials());
+    trials.extend(device::trials());
     trials.extend(fusion::trials());
     trials.extend(in_place::trials());
     trials.extend(hostile::trials());

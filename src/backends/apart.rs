@@ -73,10 +73,8 @@ struct OwnBuffer {
 
 impl OwnMemory {
     fn buffer(&self, nbytes: usize) -> Result<OwnBuffer> {
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(nbytes).map_err(|_| memory::no_memory(nbytes))?;
-        bytes.resize(nbytes, 0xcd);
-        Ok(OwnBuffer { bytes: RwLock::new(bytes), nbytes, traffic: Arc::clone(&self.traffic) })
+        let bytes = memory::filled(nbytes, 0xcd)?;
+        Ok(OwnBuffer { bytes: RwLock::new(bytes.into_vec()), nbytes, traffic: Arc::clone(&self.traffic) })
     }
 }
 
@@ -209,7 +207,7 @@ impl Machine for Loops {
         let Product { m, n, k, batch, .. } = *product;
         let [a, b] = [load(factors[0], product.reach(0))?, load(factors[1], product.reach(1))?];
         let bias = bias.map(|bias| load(bias, n)).transpose()?;
-        let mut sums = Vec::with_capacity(batch * m * n);
+        let mut sums = memory::vec_reserved(batch * m * n)?;
         for index in 0..batch * m * n {
             let (matrix, row, column) = (index / (m * n), index / n % m, index % n);
             let term = |i: usize| a[at(&product.a, matrix, row, i)] * b[at(&product.b, matrix, i, column)];
@@ -235,7 +233,7 @@ impl Machine for Loops {
             (layer.weight[2..].iter().product(), layer.input[2..].iter().product());
         let (within, own) = (layer.weight[1], layer.output[1] / layer.groups);
         let results: usize = layer.output.iter().product();
-        let mut sums = Vec::with_capacity(results);
+        let mut sums = memory::vec_reserved(results)?;
         for index in 0..results {
             let place = split(index, &layer.output);
             let (sample, channel) = (place[0], place[1]);
@@ -263,7 +261,7 @@ impl Machine for Loops {
         let elements = load(input, layer.input.iter().product())?;
         let [samples, channels, height, width] = layer.input;
         let [rows, columns] = layer.output;
-        let mut results = Vec::with_capacity(samples * channels * rows * columns);
+        let mut results = memory::vec_reserved(samples * channels * rows * columns)?;
         for index in 0..samples * channels * rows * columns {
             let place = split(index, &[samples * channels, rows, columns]);
             let along = |dim: usize, size: usize| {

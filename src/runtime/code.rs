@@ -10,10 +10,10 @@ use super::arithmetic::Arithmetic;
 use super::checks::{Check, ForcedFrom};
 use super::constants::Constants;
 use super::derivatives::Derivatives;
+use super::device;
 use super::loops::{self as number_loops, CompiledLoop};
 use super::packed::Packed;
-use super::regions;
-use super::regions::RegionCode;
+use super::regions::{self, RegionCode};
 use crate::analysis::{AliasDb, facts};
 use crate::backends::{self, Backend, FusedGroup, FusionCounters, LibraryOp};
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
@@ -397,10 +397,7 @@ impl Compiler<'_> {
                     Ok(bound) if guards::kind(kind).is_some() => self.check(op, bound),
                     Ok(bound) => match Arithmetic::of(bound.op.schema_text()) {
                         Some(number) => Action::Number(number, Box::new(bound)),
-                        None => match self.context.backend.and_then(|backend| backend.library(&bound.op)) {
-                            Some(library) => Action::Library(Box::new(bound), library),
-                            None => Action::Op(Box::new(bound)),
-                        },
+                        None => device::action(&self.context, bound),
                     },
                     // What is never reached need not exist.
                     Err(error) if error.kind() == ErrorKind::Unsupported => Action::Missing(Box::new(error)),

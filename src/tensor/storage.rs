@@ -593,4 +593,115 @@ mod tests {
         assert!(waiting.join().expect("ends"));
         assert_eq!(storage.read().expect("bytes")[0], 1);
     }
+
+    /// A device that counts what crosses its border.
+    #[derive(Default)]
+    struct Elsewhere {
+        up: Arc<AtomicU64>,
+        down: Arc<AtomicU64>,
+    }
+
+    struct There {
+        bytes: Vec<u8>,
+        down: Arc<AtomicU64>,
+    }
+
+    impl DeviceBuffer for There {
+        fn nbytes(&self) -> usize {
+            self.bytes.len()
+        }
+        fn download(&self, bytes: &mut [u8]) -> Result<()> {
+            self.down.fetch_add(1, Ordering::Relaxed);
+            bytes.copy_from_slice(&self.bytes);
+            Ok(())
+        }
+    }
+
+    impl DeviceMemory for Elsewhere {
+        fn allocate(&self, nbytes: usize) -> Result<Arc<dyn DeviceBuffer>> {
+            Ok(Arc::new(There { bytes: vec![9; nbytes], down: Arc::clone(&self.down) }))
+        }
+        fn upload(&self, bytes: &[u8]) -> Result<Arc<dyn DeviceBuffer>> {
+            self.up.fetch_add(1, Ordering::Relaxed);
+            Ok(Arc::new(There { bytes: bytes.to_vec(), down: Arc::clone(&self.down) }))
+        }
+        fn owns(&self, buffer: &dyn DeviceBuffer) -> bool {
+            let there = (buffer as &dyn std::any::Any).downcast_ref::<There>();
+            there.is_some_and(|there| Arc::ptr_eq(&there.down, &self.down))
+        }
+    }
+
+    impl Elsewhere {
+        fn copies(&self) -> [u64; 2] {
+            [&self.up, &self.down].map(|n| n.load(Ordering::Relaxed))
+        }
+    }
+
+    #[test]
+    fn what_a_device_wrote_comes_home_once() {
+        let device = Elsewhere::default();
+        let storage = Storage::away(device.allocate(100).expect("small")).expect("small");
+        assert!(storage.is_away() && storage.nbytes() == 100);
+        storage.resident(&device).expect("is there");
+        assert_eq!(device.copies(), [0, 0]);
+        assert_eq!(storage.read().expect("bytes")[..], [9; 100]);
+        storage.read().expect("bytes");
+        // The device's copy is as good as the host's, until the host writes.
+        storage.resident(&device).expect("is there");
+        assert!(!storage.is_away());
+        assert_eq!(device.copies(), [0, 1]);
+        storage.write().expect("bytes")[0] = 1;
+        let mut bytes = [0; 100];
+        storage.resident(&device).expect("again").download(&mut bytes).expect("is there");
+        assert_eq!((bytes[0], bytes[1], device.copies()[0]), (1, 9, 1));
+    }
+
+    #[test]
+    fn a_write_to_what_is_away_begins_with_what_is_there() {
+        let device = Elsewhere::default();
+        let storage = Storage::away(device.allocate(8).expect("small")).expect("small");
+        let seen = storage.resident(&device).expect("is there");
+        storage.write().expect("bytes")[3] = 5;
+        assert_eq!(storage.read().expect("bytes")[..], [9, 9, 9, 5, 9, 9, 9, 9]);
+        let now = storage.resident(&device).expect("a new copy");
+        assert!(!Arc::ptr_eq(&seen, &now), "the old copy does not have the write");
+    }
+
+    #[test]
+    fn one_device_does_not_take_the_copy_of_another() {
+        let (one, other) = (Elsewhere::default(), Elsewhere::default());
+        let storage = Storage::from_bytes(&[1; 16]).expect("small");
+        storage.resident(&one).expect("copied");
+        storage.resident(&one).expect("is there");
+        let there = storage.resident(&other).expect("copied");
+        assert!(other.owns(&*there) && !one.owns(&*there));
+        assert_eq!((one.copies(), other.copies()), ([1, 0], [1, 0]));
+    }
+
+    #[test]
+    fn memory_that_others_write_is_copied_each_time() {
+        let device = Elsewhere::default();
+        let storage = Storage::from_bytes(&[1; 16]).expect("small");
+        let pin = storage.pin().expect("host memory");
+        storage.resident(&device).expect("copied");
+        storage.resident(&device).expect("copied again");
+        assert_eq!(device.copies(), [2, 0]);
+        drop(pin);
+        storage.written_outside();
+        storage.resident(&device).expect("copied");
+        storage.resident(&device).expect("is there");
+        assert_eq!(device.copies(), [3, 0]);
+    }
+
+    #[test]
+    fn memory_of_a_device_is_charged() {
+        let limits = crate::resources::Limits { bytes: Some(1 << 20), ..Default::default() };
+        let budget = Arc::new(crate::resources::Budget::new(limits));
+        let _installed = budget.install();
+        let device = Elsewhere::default();
+        let half = Storage::away(device.allocate(600 << 10).expect("small")).expect("fits");
+        assert!(Storage::away(device.allocate(600 << 10).expect("small")).is_err());
+        drop(half);
+        assert_eq!(budget.live_bytes(), 0);
+    }
 }

@@ -220,13 +220,13 @@ impl Dnn {
     /// Queues a copy whose reach was checked.
     pub(super) fn copy(&mut self, copy: &Copy, input: &Piece, out: &Piece) -> Result<()> {
         self.context.bind()?;
-        let mut sizes = vec![1; MIN_RANK.saturating_sub(copy.dims.len())];
-        let ones = sizes.len();
-        sizes.extend(copy.dims.iter().map(|(size, _)| *size as usize));
+        let missing = MIN_RANK.saturating_sub(copy.dims.len());
+        let ones = std::iter::repeat_n(1, missing);
+        let sizes: Vec<usize> = ones.chain(copy.dims.iter().map(|(size, _)| *size as usize)).collect();
         let side = |side: usize| {
-            let mut strides = vec![copy.reach(side); ones];
-            strides.extend(copy.dims.iter().map(|(_, steps)| steps[side] as usize));
-            tensor(copy.dtype, &sizes, &strides)
+            let first = std::iter::repeat_n(copy.reach(side), missing);
+            let steps = copy.dims.iter().map(|(_, steps)| steps[side] as usize);
+            tensor(copy.dtype, &sizes, &first.chain(steps).collect::<Vec<usize>>())
         };
         let (from, to) = (side(0)?, side(1)?);
         let scales = Scales::of(copy.dtype);
