@@ -2,6 +2,7 @@
 
 use flambeau::backends::{Apart, Backend, FusionReport};
 use flambeau::dialects::Run;
+use flambeau::runtime::Program;
 use flambeau::tensor::{DType, Tensor};
 use flambeau::toolkit::Toolkit;
 use flambeau::value::Value;
@@ -15,6 +16,9 @@ pub fn trials() -> Vec<Trial> {
             Trial::test("device::tensors_stay_there", tensors_stay_there),
             Trial::test("device::each_way_home_is_counted", each_way_home_is_counted),
             Trial::test("device::writes_of_the_host_are_seen", writes_of_the_host_are_seen),
+            Trial::test("device::calls_are_recorded_and_run_again", calls_are_recorded),
+            Trial::test("device::what_does_more_is_not_recorded", what_does_more),
+            Trial::test("device::threads_share_recorded_work", threads_share_recorded_work),
             Trial::test("device::gradients_are_those_of_the_host", gradients_are_those_of_the_host),
         ])
         .collect()
@@ -267,5 +271,131 @@ fn gradients_are_those_of_the_host() -> Result<(), Failed> {
     for (a, b) in answer.to_vec_as::<f64>()?.iter().zip(expected.to_vec_as::<f64>()?) {
         assert!((a - b).abs() < 1e-5, "{a} instead of {b}");
     }
+    Ok(())
+}
+
+/// A program on a device, ready to be called several times.
+fn placed(source: &str) -> Result<(Program, Arc<Apart>), Failed> {
+    let toolkit = Toolkit::default();
+    let program = toolkit.load_source("test.py", source)?;
+    let pipeline = toolkit.parse_pipeline("default")?;
+    let program = program.transformed(|module, registry| pipeline.run(module, registry).map(drop))?.planned();
+    let apart = Arc::new(Apart::default());
+    Ok((program.on(Arc::clone(&apart) as Arc<dyn Backend>), apart))
+}
+
+fn without_gradients() -> Run {
+    let run = Run::silent();
+    run.set_grad_enabled(false);
+    run
+}
+
+/// Results of calls are tensors of their own, inputs are read anew, and another kind of input has its own work.
+fn calls_are_recorded() -> Result<(), Failed> {
+    let source =
+        "def f(x: Tensor, w: Tensor):\n    y = torch.mm(x, w).relu() + 1\n    return y.t(), torch.mm(y, w)\n";
+    let (program, apart) = placed(source)?;
+    let w = numbers(&[4, 4], 1)?;
+    let mut kept = Vec::new();
+    for n in 0..6 {
+        let x = numbers(&[if n == 4 { 2 } else { 3 }, 4], n)?;
+        let arguments: Vec<Value> = vec![x.clone().into(), w.clone().into()];
+        let answer = program.run("f", arguments, &without_gradients())?;
+        let Value::Tuple(answer) = answer else { return Err("a tuple".into()) };
+        let [Value::Tensor(first), Value::Tensor(second)] = answer.items() else {
+            return Err("two tensors".into());
+        };
+        assert_eq!(first.strides().as_slice(), [1, 4], "the layout is that of the view");
+        kept.push((x, first.clone(), second.clone()));
+    }
+    let report = program.fusion_report().device;
+    assert_eq!((report.replayed, report.not_recorded.len()), (3, 0));
+    assert_eq!(apart.copies()[1], 0, "no call brought anything home");
+    for (x, first, second) in kept {
+        let (own, weights) = (x.to_vec_as::<f64>()?, w.to_vec_as::<f64>()?);
+        let rows = own.len() / 4;
+        let product = |a: &[f64]| -> Vec<f64> {
+            (0..rows * 4).map(|i| (0..4).map(|k| a[i / 4 * 4 + k] * weights[k * 4 + i % 4]).sum()).collect()
+        };
+        let y: Vec<f64> = product(&own).iter().map(|x| x.max(0.0) + 1.0).collect();
+        let transposed: Vec<f64> = (0..4 * rows).map(|i| y[i % rows * 4 + i / rows]).collect();
+        for (found, wanted) in [(first, transposed), (second, product(&y))] {
+            for (a, b) in found.to_vec_as::<f64>()?.iter().zip(&wanted) {
+                assert!((a - b).abs() < 1e-4, "{a} instead of {b}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn what_does_more() -> Result<(), Failed> {
+    for (source, why) in [
+        (
+            "def f(x: Tensor, n: int):\n    return torch.mm(x, x) * n\n",
+            "it takes something else than tensors",
+        ),
+        (
+            "def f(x: Tensor):\n    print(x.size(0))\n    return torch.mm(x, x)\n",
+            "prim::Print may do more than compute",
+        ),
+        ("def f(x: Tensor):\n    return torch.mm(x, x) + torch.rand_like(x)\n", "may do more than compute"),
+        (
+            "def f(x: Tensor):\n    y = torch.mm(x, x)\n    return y.sort()[0] + y\n",
+            "copy between host and device",
+        ),
+        (
+            "def f(x: Tensor):\n    y = torch.mm(x, x)\n    return y, y.t()\n",
+            "something else than new tensors",
+        ),
+        ("def f(x: Tensor):\n    return x.t()\n", "it gives what was there before"),
+        (
+            "def f(x: Tensor):\n    y = torch.mm(x, x)\n    if bool(y.sum() > 0):\n        y = -y\n    return y\n",
+            "",
+        ),
+    ] {
+        let (program, _) = placed(source)?;
+        let takes_number = source.contains("n: int");
+        let mut answers = Vec::new();
+        for _ in 0..5 {
+            let mut arguments: Vec<Value> = vec![numbers(&[3, 3], 0)?.into()];
+            arguments.extend(takes_number.then_some(Value::Int(2)));
+            let run = without_gradients();
+            run.seed(0);
+            answers.push(program.run("f", arguments, &run)?.to_text());
+        }
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{source}");
+        let report = program.fusion_report().device;
+        assert_eq!(report.replayed, 0, "{source}");
+        let told = report.not_recorded.keys().any(|reason| reason.contains(why));
+        assert!(told, "{source}: {:?}", report.not_recorded);
+    }
+    Ok(())
+}
+
+fn threads_share_recorded_work() -> Result<(), Failed> {
+    let (program, _) =
+        placed("def f(x: Tensor, w: Tensor):\n    return torch.mm(torch.mm(x, w).tanh(), w)\n")?;
+    let w = numbers(&[8, 8], 1)?;
+    let answers = |program: &Program| -> Result<Vec<Vec<f64>>, Failed> {
+        (0..16)
+            .map(|n| {
+                let arguments: Vec<Value> = vec![numbers(&[8, 8], n)?.into(), w.clone().into()];
+                let Value::Tensor(answer) = program.run("f", arguments, &without_gradients())? else {
+                    return Err("a tensor".into());
+                };
+                Ok(answer.to_vec_as::<f64>()?)
+            })
+            .collect()
+    };
+    let expected = answers(&program)?;
+    let found = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| answers(&program).map_err(|e| format!("{e:?}")))).collect();
+        threads.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
+    });
+    for thread in found {
+        assert_eq!(thread.map_err(|_| "a thread panicked")??, expected);
+    }
+    assert!(program.fusion_report().device.replayed > 100);
     Ok(())
 }

@@ -57,6 +57,8 @@ pub struct FusionCounters {
 /// What became of ops outside of groups in a program whose tensors are on a device.
 #[derive(Default)]
 struct DeviceCounters {
+    replayed: AtomicU64,
+    not_recorded: Reasons,
     by_library: AtomicU64,
     left: Reasons,
     on_host: Reasons,
@@ -65,6 +67,10 @@ struct DeviceCounters {
 /// The counts of ops outside of groups at one moment, in a program whose tensors are on a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceReport {
+    /// Calls that ran as recorded work of the device.
+    pub replayed: u64,
+    /// Calls that ran step by step as their plan cannot be recorded, by reason.
+    pub not_recorded: BTreeMap<String, u64>,
     /// Calls of ops by libraries of the device.
     pub by_library: u64,
     /// Calls that a library left to the row of the op, on the host, by op and reason.
@@ -153,6 +159,8 @@ impl FusionCounters {
                 refused: self.loops.refused.all(),
             },
             device: DeviceReport {
+                replayed: read(&self.device.replayed),
+                not_recorded: self.device.not_recorded.all(),
                 by_library: read(&self.device.by_library),
                 left: self.device.left.all(),
                 on_host: self.device.on_host.all(),
@@ -233,6 +241,17 @@ impl FusionCounters {
         self.log.message(TOPIC, Level::Debug, text);
     }
 
+    /// A call ran as recorded work of the device.
+    pub fn replayed(&self) {
+        self.device.replayed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call ran step by step, as its plan cannot be recorded.
+    pub fn not_recorded(&self, reason: &str) {
+        self.device.not_recorded.count(reason);
+        self.log.message(TOPIC, Level::Debug, || format!("a plan is not recorded: {reason}"));
+    }
+
     /// A library of the device computed an op.
     pub fn by_library(&self) {
         self.device.by_library.fetch_add(1, Ordering::Relaxed);
@@ -308,10 +327,14 @@ impl DeviceReport {
         }
         let on_host = self.on_host.values().sum();
         let mut out = format!(
-            "device: {} by libraries, {} on the host brought tensors back\n",
+            "device: {} by libraries, {} on the host brought tensors back; {} ran as recorded work\n",
             count(self.by_library, "call"),
-            count(on_host, "call")
+            count(on_host, "call"),
+            count(self.replayed, "call")
         );
+        for (reason, calls) in &self.not_recorded {
+            let _ = writeln!(out, "  {} not recorded: {reason}", count(*calls, "call"));
+        }
         for (op, calls) in &self.on_host {
             let _ = writeln!(out, "  {} brought tensors back: {op}", count(*calls, "call"));
         }

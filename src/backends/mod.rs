@@ -61,6 +61,16 @@ pub trait Backend: Send + Sync {
         let _ = op;
         None
     }
+    /// Records work that always asks the device for the same, so that it runs again as a whole. `inputs` are the sizes in bytes
+    /// of what a call gives. The inner error says why it cannot be recorded; nothing of it has run then.
+    fn record(
+        &self,
+        inputs: &[usize],
+        work: &mut RecordedWork<'_>,
+    ) -> Result<Result<Arc<dyn Recorded>, String>> {
+        let _ = (inputs, work);
+        Ok(Err("the device records nothing".to_string()))
+    }
     /// Compiles a kernel; what it cannot do is refused with `Unsupported`.
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>>;
     /// How many pieces of machine code it has made so far. A kernel has further forms, which are made when a call first needs
@@ -68,6 +78,15 @@ pub trait Backend: Send + Sync {
     fn compilations(&self) -> u64 {
         0
     }
+}
+
+/// Work to be recorded: it is given buffers to read instead of those of the call, and gives those that it wrote.
+pub type RecordedWork<'a> = dyn FnMut(&[Arc<dyn DeviceBuffer>]) -> Result<Vec<Arc<dyn DeviceBuffer>>> + 'a;
+
+/// Work of a device that was recorded once and runs again as a whole.
+pub trait Recorded: Send + Sync {
+    /// Runs it on the content of `inputs`; gives new buffers with what it writes.
+    fn replay(&self, inputs: &[Arc<dyn DeviceBuffer>]) -> Result<Vec<Arc<dyn DeviceBuffer>>>;
 }
 
 /// An op that a device computes by a library, where it keeps the tensors.

@@ -5,7 +5,7 @@ use super::checks::{Forced, ForcedFrom, GuardState};
 use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
-use super::executor::{Call, Executor, Making, PlanReport};
+use super::executor::{Call, Executor, Making, Plan, PlanReport};
 use super::{before_run, interpreter};
 use crate::autodiff::Tape;
 use crate::backends::{Backend, FusionCounters, FusionReport};
@@ -579,7 +579,7 @@ impl Inner {
         match plan {
             Some(plan) => match &plan.recording {
                 Some(recording) => recording.call(&self.this()?, Arc::clone(&plan.code), arguments, run),
-                None => self.execute(Arc::clone(&plan.code), arguments, run),
+                None => self.execute_plan(&plan, arguments, run),
             },
             None => self.call_function(function.name, arguments, run),
         }
@@ -593,6 +593,25 @@ impl Inner {
 
     fn this(&self) -> Result<Arc<Inner>> {
         self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))
+    }
+
+    /// Runs a plan: as recorded work of the device where it has some, unless somebody looks on.
+    fn execute_plan(&self, plan: &Plan, arguments: Vec<Value>, run: &Run) -> Result<Value> {
+        if let Some(backend) = self.backend.as_ref().filter(|_| self.device.is_some())
+            && run.watcher().is_none()
+        {
+            let _budget = run.install();
+            let given = (arguments.as_slice(), &*self.registry);
+            let mut execute = |arguments| self.execute(Arc::clone(&plan.code), arguments, run);
+            if let Some(answer) = plan.replay.call(plan, &**backend, given, &mut execute)? {
+                self.fusion.replayed();
+                return Ok(answer);
+            }
+            if let Some(reason) = plan.replay.refusal() {
+                self.fusion.not_recorded(reason);
+            }
+        }
+        self.execute(Arc::clone(&plan.code), arguments, run)
     }
 
     fn execute(&self, code: Arc<Code>, arguments: Vec<Value>, run: &Run) -> Result<Value> {

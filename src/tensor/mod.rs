@@ -39,7 +39,7 @@ pub use promote::{
     Operand, Rank, check_promotion, check_promotions, common_dtype, promote_types, result_type,
 };
 pub use quantizer::Quantizer;
-pub use resident::{DeviceBuffer, DeviceMemory};
+pub use resident::{DeviceBuffer, DeviceMemory, impatiently};
 pub use scalar::Scalar;
 pub use storage::{HostBytes, Pin, ReadBytes, Storage};
 

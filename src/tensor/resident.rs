@@ -2,9 +2,36 @@
 //! something on the host reads it; one that the host computed is copied once and again only after it was written. What devices
 //! there are is not known here.
 
-use crate::diag::Result;
+use crate::diag::{Diagnostic, Result};
+use crate::resources::budget;
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::Arc;
+
+thread_local! {
+    static IMPATIENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs work that holds something which other threads may wait for with a storage open: where it would have to wait for a
+/// storage, it gets an `Unsupported` error instead.
+pub fn impatiently<T>(work: impl FnOnce() -> T) -> T {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IMPATIENT.set(self.0);
+        }
+    }
+    let _before = Before(IMPATIENT.replace(true));
+    work()
+}
+
+/// Whether this thread may wait for a storage.
+pub(super) fn may_wait() -> Result<()> {
+    match IMPATIENT.get() {
+        true => Err(Diagnostic::unsupported("another thread has a tensor open")),
+        false => budget::check(),
+    }
+}
 
 /// Memory of a device, such as a GPU's. Work that uses it is done in the order in which it is asked for.
 pub trait DeviceMemory: Send + Sync {

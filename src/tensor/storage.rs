@@ -5,10 +5,10 @@
 //! Owned memory is charged to the budget of the thread that asks for it and credited when it is freed.
 
 use super::foreign::Foreign;
-use super::resident::{DeviceBuffer, DeviceMemory, Mirror};
+use super::resident::{DeviceBuffer, DeviceMemory, Mirror, may_wait};
 use super::shared::{Blocked, Exclusive, Shared};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{Charge, budget, memory};
+use crate::resources::{Charge, memory};
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use std::fmt;
@@ -347,7 +347,7 @@ impl Storage {
     }
 
     fn content(&self) -> Result<Arc<Host>> {
-        self.0.content.read(budget::check).map_err(blocked)
+        self.0.content.read(may_wait).map_err(blocked)
     }
 
     /// Opens host memory for reading in an operation that is about to write to `target`, another storage. Where both are
@@ -380,7 +380,7 @@ impl Storage {
             }
             _ => (!host.is_foreign()).then(|| host.copied(host.nbytes)),
         };
-        let mut opened = self.0.content.write(Host::patience, copy, budget::check).map_err(blocked)?;
+        let mut opened = self.0.content.write(Host::patience, copy, may_wait).map_err(blocked)?;
         if let Some(host) = opened.get_mut() {
             self.bring_home(host)?;
         }

@@ -107,6 +107,8 @@ impl Blas {
         bias: Option<&Piece>,
         out: &Piece,
     ) -> Result<()> {
+        let context = Arc::clone(&self.context);
+        let _queue = context.queue();
         self.context.bind()?;
         let (left, right, result) = (address(a)?, address(b)?, address(out)?);
         let alignment = |address: u64| (address | MAX_ALIGNMENT).trailing_zeros();

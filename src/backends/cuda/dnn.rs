@@ -3,10 +3,10 @@
 
 #![allow(unsafe_code, reason = "the library has a C interface")]
 
-use super::driver::{Buffer, Context};
-use super::{Convolution, Copy, Piece, Pool, Precision, address};
+use super::driver::Context;
+use super::{Convolution, Copy, Piece, Pool, Precision, address, own};
 use crate::diag::{Diagnostic, Result};
-use crate::tensor::DType;
+use crate::tensor::{DType, DeviceBuffer};
 use cudarc::cudnn::result::{self, CudnnError};
 use cudarc::cudnn::sys;
 use hashbrown::HashMap;
@@ -26,7 +26,7 @@ pub(super) struct Dnn {
     context: Arc<Context>,
     handle: sys::cudnnHandle_t,
     precision: Precision,
-    workspace: Option<Buffer>,
+    workspace: Option<Arc<dyn DeviceBuffer>>,
     layers: HashMap<Convolution, Layer>,
 }
 
@@ -110,16 +110,24 @@ impl Dnn {
         bias: Option<&Piece>,
         out: &Piece,
     ) -> Result<()> {
+        let context = Arc::clone(&self.context);
+        let _queue = context.queue();
         self.context.bind()?;
         let found = match self.layers.entry(layer.clone()) {
             Entry::Occupied(found) => found.into_mut(),
             Entry::Vacant(place) => place.insert(Layer::new(self.handle, layer, self.precision)?),
         };
-        let enough = self.workspace.as_ref().is_some_and(|own| own.len() >= found.workspace);
+        let enough = self.workspace.as_ref().is_some_and(|own| own.nbytes() >= found.workspace);
         if !enough {
-            self.workspace = Some(self.context.allocate(found.workspace)?);
+            self.workspace = Some(Arc::new(self.context.allocate(found.workspace)?));
         }
-        let workspace = self.workspace.as_ref().map_or(0, |own| own.address(0));
+        let workspace = match &self.workspace {
+            Some(workspace) => {
+                context.keep(workspace);
+                own(&**workspace)?.address(0)
+            }
+            None => 0,
+        };
         let scales = Scales::of(layer.dtype);
         // SAFETY: descriptors live and say what the caller checked to lie in the pieces; the workspace is as large as the
         // library asked for, and all work is on one stream, behind which memory is freed.
@@ -160,6 +168,8 @@ impl Dnn {
     /// Queues pooling whose reach was checked.
     pub(super) fn pool(&mut self, layer: &Pool, input: &Piece, out: &Piece) -> Result<()> {
         use sys::cudnnPoolingMode_t as Mode;
+        let context = Arc::clone(&self.context);
+        let _queue = context.queue();
         self.context.bind()?;
         let [samples, channels, height, width] = layer.input;
         let from = dense(layer.dtype, &[samples, channels, height, width])?;
@@ -197,6 +207,8 @@ impl Dnn {
 
     /// Queues the softmax of dense rows whose reach was checked.
     pub(super) fn softmax(&mut self, rows: usize, columns: usize, input: &Piece, out: &Piece) -> Result<()> {
+        let context = Arc::clone(&self.context);
+        let _queue = context.queue();
         self.context.bind()?;
         let sizes = dense(input.dtype, &[rows, columns, 1, 1])?;
         let scales = Scales::of(input.dtype);
@@ -219,6 +231,8 @@ impl Dnn {
 
     /// Queues a copy whose reach was checked.
     pub(super) fn copy(&mut self, copy: &Copy, input: &Piece, out: &Piece) -> Result<()> {
+        let context = Arc::clone(&self.context);
+        let _queue = context.queue();
         self.context.bind()?;
         let missing = MIN_RANK.saturating_sub(copy.dims.len());
         let ones = std::iter::repeat_n(1, missing);

@@ -6,9 +6,10 @@
 mod blas;
 mod dnn;
 mod driver;
+mod record;
 
 use super::library::{self, Convolution, Copy, Machine, Piece, Pool, Product};
-use super::{Arg, Backend, Executable, Launch, LibraryOp, Memory, check_args, ptx};
+use super::{Arg, Backend, Executable, Launch, LibraryOp, Memory, Recorded, RecordedWork, check_args, ptx};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Op;
 use crate::dialects::loops::{Kernel, Ty};
@@ -75,10 +76,18 @@ impl Backend for Cuda {
         library::for_op(&self.machine, op)
     }
 
+    fn record(
+        &self,
+        inputs: &[usize],
+        work: &mut RecordedWork<'_>,
+    ) -> Result<Result<Arc<dyn Recorded>, String>> {
+        record::record(&self.context, inputs, work)
+    }
+
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
         let text = ptx::for_kernel(kernel, &self.context.arch()?)?;
         let function = self.context.load(&text, ptx::ENTRY)?;
-        Ok(Arc::new(Compiled { kernel: kernel.clone(), function }))
+        Ok(Arc::new(Compiled { kernel: kernel.clone(), function: Arc::new(function) }))
     }
 }
 
@@ -104,9 +113,11 @@ fn own(buffer: &dyn DeviceBuffer) -> Result<&Buffer> {
     found.ok_or_else(|| Diagnostic::internal("a kernel is given memory of another device"))
 }
 
-/// The device address of a piece's first element.
+/// The device address of a piece's first element, for work that is queued or recorded now.
 fn address(piece: &Piece) -> Result<u64> {
-    Ok(own(&*piece.buffer)?.address(piece.first * piece.dtype.size()))
+    let buffer = own(&*piece.buffer)?;
+    buffer.context().keep(&piece.buffer);
+    Ok(buffer.address(piece.first * piece.dtype.size()))
 }
 
 /// cuBLASLt and cuDNN, each with the workspace that its calls take one after the other.
@@ -168,7 +179,7 @@ impl Machine for Libraries {
 
 struct Compiled {
     kernel: Kernel,
-    function: Function,
+    function: Arc<Function>,
 }
 
 /// Memory of a launch on the device.
@@ -196,7 +207,10 @@ impl Executable for Compiled {
         let mut buffers = Vec::with_capacity(launch.memory.len());
         for memory in &launch.memory {
             buffers.push(match memory {
-                Memory::Device(buffer, _) => Held::There(own(&***buffer)?),
+                Memory::Device(buffer, _) => {
+                    context.keep(buffer);
+                    Held::There(own(&***buffer)?)
+                }
                 host => Held::Copied(context.upload(host.bytes())?),
             });
         }

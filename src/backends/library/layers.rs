@@ -142,7 +142,7 @@ fn convolved(machine: &dyn Machine, a: &Args<'_>, steps: Steps) -> Result<Option
         dilation: spread(&steps.dilation, dims, 1)?,
         groups,
     };
-    if layer.weight[1] * groups != layer.input[1] || layer.weight[0] % groups != 0 {
+    if layer.weight[1] * groups != layer.input[1] || !layer.weight[0].is_multiple_of(groups) {
         return Err(unsupported("such channels of a convolution"));
     }
     layer.output = vec![layer.input[0], layer.weight[0]];

@@ -15,6 +15,7 @@ const PRESERVE: i64 = 1;
 const MAX_RANK: usize = 8;
 
 /// Part of a buffer, from an element of its dtype.
+#[derive(Clone)]
 pub struct Piece {
     /// Where it lies.
     pub buffer: Arc<dyn DeviceBuffer>,

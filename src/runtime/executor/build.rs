@@ -4,6 +4,7 @@
 use super::guard::Guards;
 use super::making::{self, Maker, Making};
 use super::recording::{self, Recording};
+use super::replay::Replay;
 use super::spec;
 use crate::analysis::facts;
 use crate::backends::{Foreseen, compile_ahead};
@@ -30,6 +31,8 @@ pub struct Plan {
     pub(in crate::runtime) making: Arc<Making>,
     /// How its calls are recorded, where something requires grad.
     pub(in crate::runtime) recording: Option<Arc<Recording>>,
+    /// Its calls as recorded work of a device.
+    pub(in crate::runtime) replay: Replay,
 }
 
 /// What a plan is built of.
@@ -86,7 +89,7 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     let context = subject.context_behind(&guards);
     let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
     compile_groups(&graph, &code, registry);
-    Ok(Ok(Plan { graph, code, guards, making: Arc::new(making), recording: None }))
+    Ok(Ok(Plan { graph, code, guards, making: Arc::new(making), recording: None, replay: Replay::default() }))
 }
 
 /// The function without branches that constants turn off: of an `inplace` that is False, mostly.

@@ -11,6 +11,7 @@ mod guard;
 mod guarded;
 mod making;
 mod recording;
+mod replay;
 mod spec;
 #[cfg(test)]
 mod tests;

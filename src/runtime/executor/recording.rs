@@ -14,6 +14,7 @@ use super::super::derivatives::{Derivatives, detached};
 use super::super::interpreter::execute;
 use super::super::program::Inner;
 use super::build::{Plan, Subject, compile_groups, optimized};
+use super::replay::Replay;
 use super::{draws, spec};
 use crate::analysis::{AliasDb, facts};
 use crate::autodiff;
@@ -95,7 +96,14 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
             // Whether there will be a backward is not known yet.
             compile_groups(&forward, &code, subject.context.registry);
             let recording = Some(Arc::new(recording));
-            Ok(Some(Ok(Plan { graph: forward, code, guards, making: Arc::new(making), recording })))
+            Ok(Some(Ok(Plan {
+                graph: forward,
+                code,
+                guards,
+                making: Arc::new(making),
+                recording,
+                replay: Replay::default(),
+            })))
         }
         Err(error) if error.kind() == ErrorKind::Limit => Err(error),
         Err(error) => Ok(Some(Err(error.message().to_string()))),
