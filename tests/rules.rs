@@ -27,8 +27,10 @@ const EVALUATIONS: u64 = 400_000;
 /// Rules whose left side no graph of a random instance computes, and where they are tested instead.
 ///
 /// Those about convolutions ask what made an operand: tests/filecheck/rewrite/rules/peephole-convolution.ir. The last one is
-/// about all results of an op: tests/filecheck/passes/canonicalize_ops/chunk.ir.
-const ELSEWHERE: &[&str] = &["dim-conv1d", "dim-conv2d", "dim-conv3d", "chunk-at-once"];
+/// about all results of an op: tests/filecheck/passes/canonicalize_ops/chunk.ir. Images and volumes with statistics of as many
+/// channels are no random instances: tests/filecheck/passes/decompose_norms/.
+const ELSEWHERE: &[&str] =
+    &["dim-conv1d", "dim-conv2d", "dim-conv3d", "chunk-at-once", "batch-norm-4d", "batch-norm-5d"];
 
 /// The trials.
 pub fn trials() -> Vec<Trial> {
