@@ -66,11 +66,11 @@ for name in filter(None, options.models.split(",")):
         args = [{"randn": {"dtype": "float32", "shape": sizes, "seed": 0}}]
         json.dump(dict(name=name, entry="forward", args=args), open(folder + "/case.json", "w"))
         module, x, row = module.cuda(), x.cuda(), []
+        traced = torch.jit.freeze(torch.jit.trace(module, (x,), check_trace=False))
         for tf32, device in ((False, "cuda"), (True, "cuda-tf32")):
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
             # The answer is copied to the host, as ours is.
             eager = clock(lambda: module(x).cpu())
-            traced = torch.jit.freeze(torch.jit.trace(module, (x,), check_trace=False))
             jit = clock(lambda: traced(x).cpu())
             done = flambeau("bench", folder, "--device", device, "--seconds", "0.5", "--json")
             try:

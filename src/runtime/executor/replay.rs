@@ -106,11 +106,10 @@ impl Work {
 }
 
 fn tensors(values: &[Value]) -> Vec<&Tensor> {
-    let tensor = |value| match value {
-        &Value::Tensor(ref tensor) => Some(tensor),
-        _ => None,
-    };
-    values.iter().filter_map(tensor).collect()
+    values
+        .iter()
+        .filter_map(|value| if let Value::Tensor(tensor) = value { Some(tensor) } else { None })
+        .collect()
 }
 
 /// Records the work of a call; the inner error says why it is not.
