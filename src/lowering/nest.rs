@@ -16,7 +16,7 @@ use crate::tensor::{DType, Scalar};
 pub enum Target {
     /// Few cores with vector registers.
     Cpu,
-    /// One thread an element.
+    /// One thread an element, one warp a row.
     Gpu,
 }
 
@@ -86,7 +86,7 @@ pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
     };
     w.parameters(nest)?;
     if let Some(rows) = &nest.rows {
-        return super::row_nest::lower(w, nest, rows, target);
+        return super::row_nest::lower(w, nest, rows);
     }
     let (zero, one) = (w.b.index(0), w.b.index(1));
     let extent = w.sizes[0];

@@ -4,12 +4,12 @@
 //! results in lanes: a pass combines everything that depends on no later pass. What is the same for all elements of
 //! a row is computed once between the passes. A value is computed again in each pass that needs it, as a row lies in
 //! the nearest cache; only functions that cost more than a load (an exponential) are kept, in the row of a result
-//! that is stored later. On a GPU a thread takes a row, and its passes run one element after the other.
+//! that is stored later. On a GPU a warp takes a row, and its threads are the lanes.
 //!
 //! Where rows are added to each other, the parallel loop runs over blocks of rows, a block's rows one after the other: each
 //! adds its elements to the block's sums, which begin as zeros and lie in the nearest cache too.
 
-use super::nest::{Nest, NestRows, RowStore, Stride, Target, Writer, elem};
+use super::nest::{Nest, NestRows, RowStore, Stride, Writer, elem};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, Mark, Order};
 use crate::dialects::scalar::{Binary, Inst, Sv, Unary};
@@ -32,7 +32,7 @@ struct Analysis<'a> {
 }
 
 /// Writes the loop nest into a kernel whose parameters are there.
-pub(super) fn lower(mut w: Writer, nest: &Nest, rows: &NestRows, target: Target) -> Result<Graph> {
+pub(super) fn lower(mut w: Writer, nest: &Nest, rows: &NestRows) -> Result<Graph> {
     let mut analysis = Analysis::new(nest, &rows.stores);
     analysis.keep_expensive();
     let (zero, one) = (w.b.index(0), w.b.index(1));
@@ -42,7 +42,7 @@ pub(super) fn lower(mut w: Writer, nest: &Nest, rows: &NestRows, target: Target)
         w.b.name(iv, "i");
         let indices = w.split(iv, nest.rank - 1);
         let starts = (0..w.accesses.len()).map(|a| w.offset(a, &indices)).collect();
-        let mut w = one_row(w, &analysis, (zero, one), starts, target)?;
+        let mut w = one_row(w, &analysis, (zero, one), starts)?;
         w.b.end_loop(&[]);
         return Ok(w.b.finish());
     };
@@ -51,7 +51,7 @@ pub(super) fn lower(mut w: Writer, nest: &Nest, rows: &NestRows, target: Target)
         .filter(|store| rows.stores[*store] == RowStore::Sums)
         .map(|store| (store, w.offset(store, &[iv])))
         .collect();
-    zero_sums(&mut w, nest, (zero, one), &sums, target)?;
+    zero_sums(&mut w, nest, (zero, one), &sums)?;
     let row_count = w.row_count.ok_or_else(Row::missing)?;
     let block = w.b.index(block);
     let first = w.b.binary(Binary::Mul, iv, block);
@@ -64,7 +64,7 @@ pub(super) fn lower(mut w: Writer, nest: &Nest, rows: &NestRows, target: Target)
         None => w.offset(a, &[row]),
     };
     let starts = (0..nest.stores.len() + nest.loads.len()).map(start).collect();
-    let mut w = one_row(w, &analysis, (zero, one), starts, target)?;
+    let mut w = one_row(w, &analysis, (zero, one), starts)?;
     w.b.end_loop(&[]);
     w.b.end_loop(&[]);
     Ok(w.b.finish())
@@ -76,14 +76,13 @@ fn one_row(
     analysis: &Analysis<'_>,
     (zero, one): (ValueId, ValueId),
     starts: Vec<Option<ValueId>>,
-    target: Target,
 ) -> Result<Writer> {
     let values = vec![None; analysis.nest.program.insts().len()];
     let mut row = Row { w, a: analysis, rows: starts, zero, one, values };
     row.parameters()?;
     for pass in 0..analysis.passes() {
         row.uniform(pass)?;
-        row.pass(pass, target)?;
+        row.pass(pass)?;
     }
     row.uniform(analysis.passes())?;
     row.store_numbers()?;
@@ -96,11 +95,9 @@ fn zero_sums(
     nest: &Nest,
     (zero, one): (ValueId, ValueId),
     sums: &[(usize, Option<ValueId>)],
-    target: Target,
 ) -> Result<()> {
     let last = nest.rank - 1;
-    let mark = if target == Target::Gpu { Mark::Serial } else { Mark::Vector };
-    let (i, _) = w.b.begin_loop([zero, w.sizes[last], one], mark, Order::Sequential, &[]);
+    let (i, _) = w.b.begin_loop([zero, w.sizes[last], one], Mark::Vector, Order::Sequential, &[]);
     w.b.name(i, "j");
     for (store, start) in sums {
         let nothing = w.b.constant(Scalar::Float(0.0), elem(nest.stores[*store].0)?);
@@ -288,7 +285,7 @@ impl Row<'_> {
     }
 
     /// One loop over the elements of the row.
-    fn pass(&mut self, pass: usize, target: Target) -> Result<()> {
+    fn pass(&mut self, pass: usize) -> Result<()> {
         let nest = self.a.nest;
         let combined = self.a.combined(pass);
         let mut inits = Vec::new();
@@ -297,13 +294,9 @@ impl Row<'_> {
             let neutral = neutral(*op, elem)?;
             inits.push(self.w.b.constant(neutral, elem));
         }
-        let (mark, order) = match (target, combined.is_empty()) {
-            (Target::Gpu, _) => (Mark::Serial, Order::Sequential),
-            (Target::Cpu, true) => (Mark::Vector, Order::Sequential),
-            (Target::Cpu, false) => (Mark::Vector, Order::Lanes(LANES)),
-        };
+        let order = if combined.is_empty() { Order::Sequential } else { Order::Lanes(LANES) };
         let bounds = [self.zero, self.w.sizes[nest.rank - 1], self.one];
-        let (i, carried) = self.w.b.begin_loop(bounds, mark, order, &inits);
+        let (i, carried) = self.w.b.begin_loop(bounds, Mark::Vector, order, &inits);
         self.w.b.name(i, "j");
         let mut values = self.values.clone();
         for inst in self.a.computed(pass) {

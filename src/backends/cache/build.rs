@@ -17,6 +17,7 @@ const SOURCES: &[(&str, &[u8])] = &[
     ("llvm/orc.rs", include_bytes!("../llvm/orc.rs")),
     ("llvm/scalar.rs", include_bytes!("../llvm/scalar.rs")),
     ("llvm/symbol.rs", include_bytes!("../llvm/symbol.rs")),
+    ("llvm/warp.rs", include_bytes!("../llvm/warp.rs")),
     ("cache/key.rs", include_bytes!("key.rs")),
     ("loops/elem.rs", include_bytes!("../../dialects/loops/elem.rs")),
     ("loops/kernel.rs", include_bytes!("../../dialects/loops/kernel.rs")),

@@ -22,8 +22,12 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Threads of a workgroup.
+/// Threads of a workgroup, whole warps.
 const GROUP: u32 = 256;
+/// The same where there are few, so that more of the device's processors get some.
+const SMALL_GROUP: u32 = 64;
+/// Threads that are few.
+const FEW: u64 = 1 << 16;
 /// Workgroups of a launch at most; threads stride over what is left.
 const MAX_GROUPS: u64 = 1 << 16;
 
@@ -233,12 +237,14 @@ impl Executable for Compiled {
             });
         }
         if threads > 0 {
-            let groups = threads.div_ceil(u64::from(GROUP)).clamp(1, MAX_GROUPS) as u32;
+            let threads = threads.saturating_mul(ptx::threads(&self.kernel).into());
+            let group = if threads < FEW { SMALL_GROUP } else { GROUP };
+            let groups = threads.div_ceil(group.into()).clamp(1, MAX_GROUPS) as u32;
             // SAFETY: parameters are in the order and of the types of the kernel's function, which was emitted from
             // the same kernel; spans were checked against the memory, and the caller promises that the kernel stays within
             // them; buffers are freed on the stream, behind the launch.
             unsafe {
-                self.function.launch(groups, GROUP, &mut parameters)?;
+                self.function.launch(groups, group, &mut parameters)?;
             }
         }
         let buffers: Vec<Option<Buffer>> = buffers

@@ -16,8 +16,18 @@ impl<'c> Emitter<'c, '_> {
     /// One iteration at a time, with carried values.
     pub(super) fn serial_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, step: V<'c>) -> Result<()> {
         if !l.carried.is_empty() && l.order != Order::Sequential {
-            return Err(unsupported("reductions in lanes"));
+            let error = unsupported("a reduction in lanes here");
+            return Err(if self.machine.kind == Kind::Ptx {
+                error.hint("on a GPU it stands in a parallel loop, in no other vector loop, and has at most 32 lanes")
+            } else {
+                error
+            });
         }
+        self.strided_loop(l, begin, end, step)
+    }
+
+    /// The same, where carried values may be those of one lane.
+    pub(super) fn strided_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, step: V<'c>) -> Result<()> {
         let (body, done) = (self.new_block("loop")?, self.new_block("done")?);
         let before = self.here()?;
         let enters = self.ir.icmp(I::SLT, begin, end)?.into_int_value();

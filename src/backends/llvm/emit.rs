@@ -8,6 +8,7 @@
 use super::ir::{Ir, Opcode, T, V, bug, lane_type, set_alignment, widen};
 use super::machine::{Kind, Machine};
 use super::scalar::Scalars;
+use super::warp::Warp;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Carried, Elem, For, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
 
@@ -66,6 +67,7 @@ pub(super) fn emit<'c>(
         range: None,
         steps: None,
         lanes: Lanes { count: 1, mask: None },
+        warp: None,
     };
     e.function(name)?;
     e.begin_steps()?;
@@ -92,6 +94,8 @@ pub(super) struct Emitter<'c, 'k> {
     /// Where steps are counted that the run's budget was not asked for yet.
     pub(super) steps: Option<PointerValue<'c>>,
     lanes: Lanes<'c>,
+    /// The threads that share an iteration, of a GPU.
+    pub(super) warp: Option<Warp<'c>>,
 }
 
 pub(super) fn unsupported(what: &str) -> Diagnostic {
@@ -143,7 +147,7 @@ impl<'c> Emitter<'c, '_> {
         Ok(())
     }
 
-    /// One parameter of the kernel is one of the function; each thread strides through the iterations.
+    /// One parameter of the kernel is one of the function; each thread, or each warp, strides through the iterations.
     fn gpu_function(&mut self, name: &str) -> Result<()> {
         let ir = &self.ir;
         let global = ir.ctx.ptr_type(AddressSpace::from(1u16));
@@ -164,10 +168,7 @@ impl<'c> Emitter<'c, '_> {
             let given = param(function, n as u32)?;
             self.regs[p.reg.index()] = Some(self.bind(p.ty, given)?);
         }
-        let thread = self.special("tid")?;
-        let (group, size, count) = (self.special("ctaid")?, self.special("ntid")?, self.special("nctaid")?);
-        let first = self.ir.add(self.ir.mul(group, size)?, thread)?;
-        let step = self.ir.mul(size, count)?;
+        let (first, step) = self.share_of_thread()?;
         if let Some(extent) = self.kernel.extent {
             let end = self.uniform(self.kernel.params[extent].reg)?;
             self.range = Some([first, end, step]);
@@ -176,7 +177,7 @@ impl<'c> Emitter<'c, '_> {
     }
 
     /// A special register of the GPU along x, as an index.
-    fn special(&self, name: &str) -> Result<V<'c>> {
+    pub(super) fn special(&self, name: &str) -> Result<V<'c>> {
         let value = self.ir.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}.x"), &[], &[])?;
         self.ir.cast(Opcode::ZExt, value, self.ir.i64().into())
     }
@@ -310,7 +311,7 @@ impl<'c> Emitter<'c, '_> {
         let given = self.uniform(value)?;
         if self.kernel.extent.is_some() {
             let given = self.to_memory(given, elem)?;
-            return self.accumulate_at_once(op, elem, at, given);
+            return self.once(|e| e.accumulate_at_once(op, elem, at, given));
         }
         let old = self.ir.b.build_load(memory, at, "").map_err(bug)?;
         set_alignment(old, elem.size());
@@ -484,8 +485,13 @@ impl<'c> Emitter<'c, '_> {
                     return Err(Diagnostic::internal("a vector in scalar code"));
                 };
                 let at = self.ir.element(base, lane, i)?.into_pointer_value();
-                let store = self.ir.b.build_store(at, self.to_memory(value, elem)?).map_err(bug)?;
-                store.set_alignment(elem.size() as u32).map_err(|_| Diagnostic::internal("store alignment"))
+                let value = self.to_memory(value, elem)?;
+                self.once(|e| {
+                    let store = e.ir.b.build_store(at, value).map_err(bug)?;
+                    store
+                        .set_alignment(elem.size() as u32)
+                        .map_err(|_| Diagnostic::internal("store alignment"))
+                })
             }
             Val::Affine(i, Step::One) => {
                 let value = self.to_memory(self.vector(value)?, elem)?;
@@ -535,6 +541,9 @@ impl<'c> Emitter<'c, '_> {
             (true, Some(range)) => range,
             _ => [self.uniform(l.begin)?, self.uniform(l.end)?, self.uniform(l.step)?],
         };
+        if let Some(sharing) = self.sharing(l) {
+            return self.shared_loop(l, [begin, end, step], sharing);
+        }
         let count = self.machine.lanes(self.kernel, l);
         // Neighbouring lanes are neighbouring indices.
         let by_one = step.into_int_value().get_zero_extended_constant() == Some(1);

@@ -13,6 +13,7 @@ mod math;
 mod orc;
 mod scalar;
 mod symbol;
+mod warp;
 
 use super::cache::{self, KernelCache, Key};
 use super::{Backend, Executable};

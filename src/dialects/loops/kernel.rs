@@ -129,9 +129,9 @@ pub enum Stmt {
 pub enum Mark {
     /// One after the other.
     Serial,
-    /// In any order and at once: across cores, across the threads of a GPU.
+    /// In any order and at once: across cores, across the threads or warps of a GPU.
     Parallel,
-    /// In any order, several at once in vector registers; one after the other on a GPU.
+    /// In any order, several at once: in vector registers, by the threads of a GPU's warp.
     Vector,
     /// Both.
     ParallelVector,
