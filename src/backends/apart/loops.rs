@@ -1,7 +1,8 @@
 //! What libraries compute, by plain loops over float64.
 
+use super::interpreted;
 use super::memory::{OwnMemory, own};
-use crate::backends::library::{Convolution, Copy, Machine, Matrix, Piece, Pool, Product};
+use crate::backends::library::{Convolution, Copies, Copy, Machine, Matrix, Piece, Pool, Product};
 use crate::diag::Result;
 use crate::resources::memory;
 use crate::tensor::{DType, DeviceMemory};
@@ -14,13 +15,13 @@ enum Call {
     Convolution(Convolution, [Piece; 2], Option<Piece>, Piece),
     Pool(Pool, Piece, Piece),
     Softmax([usize; 2], Piece, Piece),
-    Copy(Copy, Piece, Piece),
 }
 
 /// What libraries compute.
 #[derive(Default)]
 pub(super) struct Loops {
     pub(super) memory: OwnMemory,
+    copies: Copies,
 }
 
 /// The elements of a piece from its first on, as float64.
@@ -97,7 +98,7 @@ impl Machine for Loops {
     }
 
     fn copy(&self, copy: &Copy, input: &Piece, out: &Piece) -> Result<()> {
-        self.call(Call::Copy(copy.clone(), input.clone(), out.clone()))
+        self.copies.run(copy, [input, out], &|kernel| interpreted(&self.memory, kernel))
     }
 }
 
@@ -118,7 +119,6 @@ impl Call {
             }
             Call::Pool(layer, input, out) => pool(layer, input, out),
             Call::Softmax([rows, columns], input, out) => softmax(*rows, *columns, input, out),
-            Call::Copy(copy, input, out) => copy_elements(copy, input, out),
         }
     }
 }
@@ -208,18 +208,6 @@ fn softmax(rows: usize, columns: usize, input: &Piece, out: &Piece) -> Result<()
         row.iter_mut().for_each(|x| *x /= sum);
     }
     store(out, &elements, |index| index)
-}
-
-fn copy_elements(copy: &Copy, input: &Piece, out: &Piece) -> Result<()> {
-    copy.check(input, out)?;
-    let elements = load(input, copy.reach(0))?;
-    let sizes: Vec<usize> = copy.dims.iter().map(|(size, _)| *size as usize).collect();
-    let at = |index: usize, side: usize| {
-        let place = split(index, &sizes);
-        place.iter().zip(&copy.dims).map(|(n, (_, steps))| n * steps[side] as usize).sum::<usize>()
-    };
-    let copied: Vec<f64> = (0..copy.numel()).map(|index| elements[at(index, 0)]).collect();
-    store(out, &copied, |index| at(index, 1))
 }
 
 /// The place of the n-th element of a dense tensor.

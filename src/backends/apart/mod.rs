@@ -56,9 +56,12 @@ impl Backend for Apart {
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
-        let inner = Interp.compile(kernel)?;
-        Ok(Arc::new(Interpreted { inner, memory: self.machine.memory.clone() }))
+        interpreted(&self.machine.memory, kernel)
     }
+}
+
+fn interpreted(memory: &OwnMemory, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
+    Ok(Arc::new(Interpreted { inner: Interp.compile(kernel)?, memory: memory.clone() }))
 }
 
 struct Interpreted {

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "the library has a C interface")]
 
 use super::driver::Context;
-use super::{Convolution, Copy, Piece, Pool, Precision, address, own};
+use super::{Convolution, Piece, Pool, Precision, address, own};
 use crate::diag::{Diagnostic, Result};
 use crate::tensor::{DType, DeviceBuffer};
 use cudarc::cudnn::result::{self, CudnnError};
@@ -18,8 +18,6 @@ use std::sync::Arc;
 const MAX_WORKSPACE: usize = 1 << 30;
 /// Algorithms that are asked for.
 const ALGORITHMS: usize = 8;
-/// Dimensions that the library's descriptors have at least.
-const MIN_RANK: usize = 4;
 
 /// cuDNN with its workspace.
 pub(super) struct Dnn {
@@ -226,37 +224,6 @@ impl Dnn {
                 address(out)? as *mut c_void,
             )
         }
-        .map_err(failed)
-    }
-
-    /// Queues a copy whose reach was checked.
-    pub(super) fn copy(&mut self, copy: &Copy, input: &Piece, out: &Piece) -> Result<()> {
-        let context = Arc::clone(&self.context);
-        let _queue = context.queue();
-        self.context.bind()?;
-        let missing = MIN_RANK.saturating_sub(copy.dims.len());
-        let ones = std::iter::repeat_n(1, missing);
-        let sizes: Vec<usize> = ones.chain(copy.dims.iter().map(|(size, _)| *size as usize)).collect();
-        let side = |side: usize| {
-            let first = std::iter::repeat_n(copy.reach(side), missing);
-            let steps = copy.dims.iter().map(|(_, steps)| steps[side] as usize);
-            tensor(copy.dtype, &sizes, &first.chain(steps).collect::<Vec<usize>>())
-        };
-        let (from, to) = (side(0)?, side(1)?);
-        let scales = Scales::of(copy.dtype);
-        // SAFETY: descriptors live until the call returns and say what the caller checked to lie in the pieces.
-        unsafe {
-            sys::cudnnTransformTensor(
-                self.handle,
-                scales.pointer(true),
-                from.0,
-                address(input)? as *const c_void,
-                scales.pointer(false),
-                to.0,
-                address(out)? as *mut c_void,
-            )
-        }
-        .result()
         .map_err(failed)
     }
 }

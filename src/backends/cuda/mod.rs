@@ -8,7 +8,7 @@ mod dnn;
 mod driver;
 mod record;
 
-use super::library::{self, Convolution, Copy, Machine, Piece, Pool, Product};
+use super::library::{self, Convolution, Copies, Copy, Machine, Piece, Pool, Product};
 use super::{Arg, Backend, Executable, Launch, LibraryOp, Memory, Recorded, RecordedWork, check_args, ptx};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Op;
@@ -53,7 +53,12 @@ impl Cuda {
         let context = Context::open(ordinal)?;
         let memory = Arc::new(OnDevice(Arc::clone(&context)));
         let (blas, dnn) = (Blas::open(&context, precision)?, Dnn::open(&context, precision)?);
-        let machine = Libraries { memory: Arc::clone(&memory), blas: Mutex::new(blas), dnn: Mutex::new(dnn) };
+        let machine = Libraries {
+            memory: Arc::clone(&memory),
+            blas: Mutex::new(blas),
+            dnn: Mutex::new(dnn),
+            copies: Copies::default(),
+        };
         Ok(Cuda { context, memory, machine: Arc::new(machine) })
     }
 
@@ -89,10 +94,14 @@ impl Backend for Cuda {
     }
 
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
-        let text = ptx::for_kernel(kernel, &self.context.arch()?)?;
-        let function = self.context.load(&text, ptx::ENTRY)?;
-        Ok(Arc::new(Compiled { kernel: kernel.clone(), function: Arc::new(function) }))
+        compiled(&self.context, kernel)
     }
+}
+
+fn compiled(context: &Arc<Context>, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
+    let text = ptx::for_kernel(kernel, &context.arch()?)?;
+    let function = context.load(&text, ptx::ENTRY)?;
+    Ok(Arc::new(Compiled { kernel: kernel.clone(), function: Arc::new(function) }))
 }
 
 /// The memory of a device.
@@ -129,6 +138,7 @@ struct Libraries {
     memory: Arc<OnDevice>,
     blas: Mutex<Option<Blas>>,
     dnn: Mutex<Option<Dnn>>,
+    copies: Copies,
 }
 
 fn missing(library: &str) -> Diagnostic {
@@ -176,8 +186,7 @@ impl Machine for Libraries {
     }
 
     fn copy(&self, copy: &Copy, input: &Piece, out: &Piece) -> Result<()> {
-        copy.check(input, out)?;
-        self.dnn.lock().as_mut().ok_or_else(|| missing("cuDNN"))?.copy(copy, input, out)
+        self.copies.run(copy, [input, out], &|kernel| compiled(&self.memory.0, kernel))
     }
 }
 

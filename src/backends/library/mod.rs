@@ -2,10 +2,12 @@
 //! op of the table is made one or a few calls of a [`Machine`], for strides as they are where the library takes them. A machine
 //! knows no op, and nothing here knows what machine there is.
 
+mod copies;
 mod layers;
 mod operand;
 mod product;
 
+pub use copies::Copies;
 pub use layers::{Convolution, Pool};
 pub use operand::{Copy, Piece};
 pub use product::{Matrix, Product};
@@ -41,7 +43,7 @@ pub trait Machine: Send + Sync {
     fn pool(&self, layer: &Pool, input: &Piece, out: &Piece) -> Result<()>;
     /// `softmax` of each of `rows` dense rows.
     fn softmax(&self, rows: usize, columns: usize, input: &Piece, out: &Piece) -> Result<()>;
-    /// Copies elements from one strided tensor to another.
+    /// Copies elements from one strided tensor to another, and converts them to its dtype: [`Copies`] do.
     fn copy(&self, copy: &Copy, input: &Piece, out: &Piece) -> Result<()>;
 }
 
@@ -56,6 +58,7 @@ const OPS: &[(&str, Run)] = &[
     ("aten::addmm(", product::addmm),
     ("aten::avg_pool2d(", layers::avg_pool2d),
     ("aten::bmm(", product::matmul),
+    ("aten::cat(", operand::cat),
     ("aten::clone(", operand::clone),
     ("aten::contiguous(", operand::contiguous),
     ("aten::conv1d(", layers::convolution),
@@ -72,6 +75,8 @@ const OPS: &[(&str, Run)] = &[
     ("aten::reshape(", operand::reshape),
     ("aten::roll(", operand::roll),
     ("aten::scaled_dot_product_attention(", product::attention),
+    ("aten::to.dtype(", operand::to_dtype),
+    ("aten::to.prim_dtype(", operand::to_prim_dtype),
 ];
 
 /// What computes an op on a machine, where there is a library for it.

@@ -47,16 +47,18 @@ impl Piece {
 /// Elements that are copied from one strided tensor to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Copy {
-    /// What the elements are.
-    pub dtype: DType,
-    /// Sizes, none of them 0, and the strides of what is read and of what is written, all positive; neighbours that walk as
+    /// What the elements are that are read.
+    pub from: DType,
+    /// What they become.
+    pub to: DType,
+    /// Sizes, none of them 0, and the strides of what is read, none negative, and of what is written, all positive; neighbours that walk as
     /// one are one dimension.
     pub dims: SmallVec<[(i64, [i64; 2]); 4]>,
 }
 
 impl Copy {
     /// How the elements of one layout are copied to those of another of the same sizes.
-    fn of(dtype: DType, from: &Layout, to: &Layout) -> Result<Copy> {
+    fn of(dtypes: [DType; 2], from: &Layout, to: &Layout) -> Result<Copy> {
         let mut dims: SmallVec<[(i64, [i64; 2]); 4]> = SmallVec::new();
         for (n, size) in from.sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
             let steps = [from.strides[n], to.strides[n]];
@@ -65,14 +67,12 @@ impl Copy {
                 _ => dims.push((*size, steps)),
             }
         }
-        let walks = |(size, steps): &(i64, [i64; 2])| *size > 0 && steps.iter().all(|step| *step > 0);
+        let walks = |(size, [read, written]): &(i64, [i64; 2])| *size > 0 && *read >= 0 && *written > 0;
         if dims.len() > MAX_RANK || !dims.iter().all(walks) {
             return Err(unsupported("copies of such strides"));
         }
-        if !matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16) {
-            return Err(unsupported("copies of such a dtype"));
-        }
-        Ok(Copy { dtype, dims })
+        let [from, to] = dtypes;
+        Ok(Copy { from, to, dims })
     }
 
     /// Elements that are copied.
@@ -99,6 +99,12 @@ pub(super) fn floating(tensor: &Tensor) -> Result<&Tensor> {
         DType::F32 | DType::F64 | DType::F16 | DType::BF16 if plain => Ok(tensor),
         _ => Err(unsupported("tensors of such a kind")),
     }
+}
+
+/// A tensor with elements that are real numbers, which can be copied.
+fn plain(tensor: &Tensor) -> Result<&Tensor> {
+    let real = tensor.is_plain() && !tensor.dtype().is_complex();
+    if real && tensor.numel() > 0 { Ok(tensor) } else { Err(unsupported("tensors of such a kind")) }
 }
 
 /// Where a tensor lies on the device.
@@ -138,7 +144,7 @@ fn copied(machine: &dyn Machine, tensor: &Tensor) -> Result<Tensor> {
 
 /// Copies the elements of one tensor to another of the same sizes.
 fn copy(machine: &dyn Machine, from: &Tensor, to: &Tensor) -> Result<()> {
-    let copy = Copy::of(from.dtype(), &from.layout(), &to.layout())?;
+    let copy = Copy::of([from.dtype(), to.dtype()], &from.layout(), &to.layout())?;
     machine.copy(&copy, &piece(machine, from)?, &piece(machine, to)?)
 }
 
@@ -166,16 +172,48 @@ pub(super) fn contiguous(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<O
     if tensor.is_contiguous() && a.int(1)? == CONTIGUOUS {
         return Ok(None);
     }
-    is_there(floating(tensor)?)?;
+    is_there(plain(tensor)?)?;
     if a.int(1)? != CONTIGUOUS {
         return Err(unsupported("such a memory format"));
     }
     results(copied(machine, tensor)?)
 }
 
+/// `aten::to` another dtype: a copy that converts, laid out as its operand is.
+pub(super) fn to_dtype(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let (tensor, dtype) = (a.tensor(0)?, a.dtype(1)?);
+    converted(machine, tensor, dtype, a.bool(3)?, a.opt_int(4)?)
+}
+
+/// `aten::to` of a scripted call, whose dtype may be none.
+pub(super) fn to_prim_dtype(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let tensor = a.tensor(0)?;
+    converted(machine, tensor, a.opt_dtype(1)?.unwrap_or(tensor.dtype()), a.bool(3)?, None)
+}
+
+fn converted(
+    machine: &dyn Machine,
+    tensor: &Tensor,
+    dtype: DType,
+    anew: bool,
+    format: Option<i64>,
+) -> Result<Option<Outputs>> {
+    if format.is_some_and(|format| format != PRESERVE) {
+        return Err(unsupported("such a memory format"));
+    }
+    if !anew && dtype == tensor.dtype() {
+        return Ok(None);
+    }
+    is_there(plain(tensor)?)?;
+    let layout = view::dense_like(&tensor.layout());
+    let out = empty(machine, dtype, &tensor.sizes())?.with_layout(layout)?;
+    copy(machine, tensor, &out)?;
+    results(out)
+}
+
 /// `aten::clone`
 pub(super) fn clone(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
-    let tensor = floating(a.tensor(0)?)?;
+    let tensor = plain(a.tensor(0)?)?;
     is_there(tensor)?;
     match a.opt_int(1)? {
         Some(CONTIGUOUS) => results(copied(machine, tensor)?),
@@ -200,13 +238,13 @@ fn reshaped(machine: &dyn Machine, tensor: &Tensor, sizes: &[i64]) -> Result<Opt
     if view::try_view(&tensor.layout(), sizes).is_some() {
         return Ok(None);
     }
-    is_there(floating(tensor)?)?;
+    is_there(plain(tensor)?)?;
     results(copied(machine, tensor)?.with_layout(Layout::contiguous(sizes)?)?)
 }
 
 /// `aten::pad` by nothing: a copy.
 pub(super) fn pad(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
-    let tensor = floating(a.tensor(0)?)?;
+    let tensor = plain(a.tensor(0)?)?;
     is_there(tensor)?;
     if a.ints(1)?.iter().any(|width| *width != 0) || !tensor.is_contiguous() {
         return Err(unsupported("padding"));
@@ -216,7 +254,7 @@ pub(super) fn pad(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>
 
 /// `aten::roll`: a copy for each of the parts that stay together.
 pub(super) fn roll(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
-    let tensor = floating(a.tensor(0)?)?;
+    let tensor = plain(a.tensor(0)?)?;
     is_there(tensor)?;
     let (shifts, dims) = (a.ints(1)?, a.ints(2)?);
     if shifts.len() != dims.len() || dims.len() > 3 {
@@ -243,6 +281,39 @@ pub(super) fn roll(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs
     }
     for (from, to) in parts {
         copy(machine, &tensor.with_layout(from)?, &out.with_layout(to)?)?;
+    }
+    results(out)
+}
+
+/// `aten::cat` of tensors of one dtype: a copy for each.
+pub(super) fn cat(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
+    let tensors = a.tensors(0)?;
+    let first = plain(tensors.first().ok_or_else(|| unsupported("lists without tensors"))?)?;
+    // What only channels-last tensors give is as they are.
+    if !tensors.iter().any(Tensor::is_contiguous) && first.rank() > 3 {
+        return Err(unsupported("such a memory format"));
+    }
+    if !tensors.iter().any(|tensor| tensor.storage().is_away()) {
+        return Err(unsupported("tensors that the host has"));
+    }
+    let dim = view::wrap_dims(&[a.int(1)?], first.rank())?[0];
+    let mut sizes = first.sizes();
+    let mut length = 0i64;
+    for tensor in &tensors {
+        let own = plain(tensor)?.sizes();
+        let fits = own.len() == sizes.len() && (0..own.len()).all(|d| d == dim || own[d] == sizes[d]);
+        if !fits || tensor.dtype() != first.dtype() {
+            return Err(unsupported("such tensors together"));
+        }
+        length = length.checked_add(own[dim]).ok_or_else(|| unsupported("such tensors together"))?;
+    }
+    sizes[dim] = length;
+    let out = empty(machine, first.dtype(), &sizes)?;
+    let (whole, mut at) = (out.layout(), 0);
+    for tensor in &tensors {
+        let length = tensor.sizes()[dim];
+        copy(machine, tensor, &out.with_layout(view::narrow(&whole, dim as i64, at, length)?)?)?;
+        at += length;
     }
     results(out)
 }
