@@ -182,6 +182,9 @@ impl<F: Field> Mat<F> {
     }
 }
 
+/// What a matrix of a batch takes besides its elements, about, with its factors.
+const BYTES_OF_MATRIX: usize = 512;
+
 /// Matrices of a tensor's last two dimensions.
 pub struct Batch<F> {
     /// Sizes of the other dimensions.
@@ -204,6 +207,8 @@ impl<F: Field> Batch<F> {
         let (rows, cols) = (*rows as usize, *cols as usize);
         let elements = tensor.elements_as::<F>()?;
         let count = numel(batch);
+        // Each matrix, however small, and what is made of it are lists of their own; a shape may name 2^40 empty ones.
+        memory::expect::<[u8; BYTES_OF_MATRIX]>(count)?;
         let items = (0..count)
             .map(|n| {
                 let data = memory::copied(&elements[n * rows * cols..(n + 1) * rows * cols])?;
