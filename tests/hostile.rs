@@ -89,6 +89,15 @@ const TABLE: &[Bad] = &[
         says: "DefaultCPUAllocator: can't allocate memory",
     },
     Bad {
+        name: "factors_of_more_matrices_than_memory",
+        file: Bytes(|| {
+            text("def f() -> Tensor:\n    return torch.linalg.svd(torch.zeros([1 << 40, 2, 0]))[1]\n")
+        }),
+        words: &["run", "FILE", "--entry", "f"],
+        status: 1,
+        says: "can't allocate memory",
+    },
+    Bad {
         name: "fourier_transform_of_more_than_memory",
         file: Bytes(|| {
             text("def f() -> Tensor:\n    return torch.fft.fft(torch.zeros([2]), 1000000000000)\n")
