@@ -11,6 +11,7 @@ use super::linalg_factor::{expect_field, expect_matrix, expect_square, real_of, 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::resources::memory;
 use crate::resources::{Scratch, budget};
 use crate::tensor::view::transpose;
 use crate::tensor::{DType, Tensor};
@@ -511,6 +512,8 @@ fn singular(tensor: &Tensor, full: bool) -> Result<[Tensor; 3]> {
         let (m, n) = (batch.rows, batch.cols);
         let k = m.min(n);
         let (u_cols, v_cols) = if full { (m, n) } else { (k, k) };
+        // Also where the matrix has no elements its factors may have.
+        memory::expect::<F>(m.saturating_mul(u_cols).max(n.saturating_mul(v_cols)))?;
         let parts: Vec<_> = batch.items.iter().map(|m| svd(m, full)).collect();
         let u: Vec<Mat<F>> = parts.iter().map(|p| p.u.clone()).collect();
         let s: Vec<Vec<f64>> = parts.iter().map(|p| p.s.clone()).collect();
