@@ -6,7 +6,7 @@
 CARGO ?= cargo
 SHARED ?= ../shared
 
-.PHONY: capi test-python test-ecosystem wheel run test setup build lint unit conformance bench gpu fuzz-engines sanitize bless help
+.PHONY: capi test-python test-ecosystem wheel run test setup build lint unit conformance bench gpu sanitize bless help
 
 help:            ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,9 +71,6 @@ bench: build     ## Criterion benchmarks, each with its peer
 
 gpu: build       ## Recorded answers and whole models on this machine's GPU, beside PyTorch's CUDA (needs PyTorch for the models)
 	@python3 scripts/gpu.py target/release/flambeau tests/golden/programs.jsonl tests/golden/modules.jsonl $(wildcard $(SHARED)/conformance/ops.jsonl)
-
-fuzz-engines:    ## Random calls of every op, each one on every engine (`make test` compares one in eight)
-	FLAMBEAU_FUZZ_COMPARED=1 $(CARGO) test --quiet --test root -- op_fuzz
 
 sanitize:        ## Unit tests under AddressSanitizer, and under Miri where it is installed
 	@scripts/sanitize.sh

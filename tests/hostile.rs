@@ -98,6 +98,15 @@ const TABLE: &[Bad] = &[
         says: "can't allocate memory",
     },
     Bad {
+        name: "full_factors_of_more_than_memory",
+        file: Bytes(|| {
+            text("def f() -> Tensor:\n    return torch.linalg.svd(torch.zeros([1 << 40, 0]))[0]\n")
+        }),
+        words: &["run", "FILE", "--entry", "f"],
+        status: 1,
+        says: "can't allocate memory",
+    },
+    Bad {
         name: "fourier_transform_of_more_than_memory",
         file: Bytes(|| {
             text("def f() -> Tensor:\n    return torch.fft.fft(torch.zeros([2]), 1000000000000)\n")

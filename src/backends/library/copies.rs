@@ -1,14 +1,14 @@
-//! Copies from one strided tensor to another as kernels: one for each pair of element types and number of dimensions, written in
-//! the `loop` dialect and compiled by the device's backend. Sizes and strides are arguments. Elements that keep their dtype are
+//! Copies from one strided tensor to another as kernels: one for each pair of element types and number of dimensions, lowered as
+//! fusion groups are and compiled by the device's backend. Sizes and strides are arguments. Elements that keep their dtype are
 //! moved as integers, which keep all their bits; others are converted as `aten::to` converts them.
 
 use super::operand::{Copy, Piece};
 use super::unsupported;
 use crate::backends::{Arg, Buffer, Executable, Launch, Memory};
 use crate::diag::Result;
-use crate::dialects::loops::{self, Builder, Elem, Kernel, Mark, Order};
-use crate::dialects::scalar::Binary;
-use crate::ir::{Graph, ValueId};
+use crate::dialects::loops::{self, Elem, Kernel};
+use crate::dialects::scalar::Program;
+use crate::lowering::{Nest, Stride, Target, lower};
 use crate::tensor::DType;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Copies {
     /// By what is read, what is written, and the number of dimensions.
-    kernels: Mutex<HashMap<(Elem, Elem, usize), Arc<dyn Executable>>>,
+    kernels: Mutex<HashMap<(DType, DType, usize), Arc<dyn Executable>>>,
 }
 
 impl Copies {
-    /// Runs a copy, of whose kernel `compile` makes code where it is the first of its kind. Elements that it reads and writes
-    /// are checked to lie in the pieces.
+    /// Runs a copy, of whose kernel `compile` makes code where it is the first of its kind. Fails where `check`
+    /// of the copy does.
     pub fn run(
         &self,
         copy: &Copy,
@@ -45,9 +45,13 @@ impl Copies {
         }
         let memory = vec![Memory::Device(&out.buffer, true), Memory::Device(&input.buffer, false)];
         let mut launch = Launch { memory, args: args.into(), grain: 1 };
-        // SAFETY: the kernel touches for each place within the sizes the elements that the strides say, which `check` found to
-        // lie in the pieces. What is written is a tensor that was made for this copy, whose elements lie apart.
-        #[allow(unsafe_code, reason = "runs a kernel that was written here")]
+        // SAFETY: the kernel touches for each place within the sizes the elements that the strides say. `check` found that they
+        // lie in the pieces, which are the spans; that no two places are written to one element; and that what is written is
+        // another buffer than what is read.
+        #[allow(
+            unsafe_code,
+            reason = "runs machine code of a nest made here, whose reach and stores `Copy::check` has checked"
+        )]
         unsafe {
             kernel.run(&mut launch)
         }
@@ -55,65 +59,50 @@ impl Copies {
 
     fn kernel(
         &self,
-        kind: (Elem, Elem, usize),
+        kind: (DType, DType, usize),
         compile: &dyn Fn(&Kernel) -> Result<Arc<dyn Executable>>,
     ) -> Result<Arc<dyn Executable>> {
         let mut kernels = self.kernels.lock();
         if let Some(kernel) = kernels.get(&kind) {
             return Ok(Arc::clone(kernel));
         }
-        let kernel = compile(&loops::decode(&nest(kind))?)?;
+        let kernel = compile(&loops::decode(&lower(&nest(kind), Target::Gpu)?)?)?;
         kernels.insert(kind, Arc::clone(&kernel));
         Ok(kernel)
     }
 }
 
 /// Numbers of the dtypes that a copy converts between. Floats become the integers that have instructions for it.
-fn numbers(copy: &Copy) -> Option<[Elem; 2]> {
-    let [from, to] = [Elem::of(copy.from)?, Elem::of(copy.to)?];
-    let narrow = from.is_float() && matches!(to, Elem::U8 | Elem::I8 | Elem::I16);
-    (!narrow).then_some([from, to])
+fn numbers(copy: &Copy) -> Option<[DType; 2]> {
+    let narrow =
+        Elem::of(copy.from)?.is_float() && matches!(Elem::of(copy.to)?, Elem::U8 | Elem::I8 | Elem::I16);
+    (!narrow).then_some([copy.from, copy.to])
 }
 
 /// An integer that is as wide as an element.
-fn word(dtype: DType) -> Option<Elem> {
+fn word(dtype: DType) -> Option<DType> {
     match dtype.size() {
-        1 => Some(Elem::U8),
-        2 => Some(Elem::I16),
-        4 => Some(Elem::I32),
-        8 => Some(Elem::I64),
+        1 => Some(DType::U8),
+        2 => Some(DType::I16),
+        4 => Some(DType::I32),
+        8 => Some(DType::I64),
         _ => None,
     }
 }
 
-/// Copies element by element. Parameters in order: what is written, what is read, their number of elements, the size of each
-/// dimension but the first, the strides of what is written, the strides of what is read.
-fn nest((read, written, rank): (Elem, Elem, usize)) -> Graph {
-    let mut b = Builder::new();
-    let (out, input) = (b.buffer(written, "out"), b.buffer(read, "in"));
-    let extent = b.scalar(Elem::I64, "n");
-    let sizes: Vec<ValueId> = (1..rank).map(|d| b.scalar(Elem::I64, &format!("size{d}"))).collect();
-    let to: Vec<ValueId> = (0..rank).map(|d| b.scalar(Elem::I64, &format!("to{d}"))).collect();
-    let from: Vec<ValueId> = (0..rank).map(|d| b.scalar(Elem::I64, &format!("from{d}"))).collect();
-    let (zero, one) = (b.index(0), b.index(1));
-    let (i, _) = b.begin_loop([zero, extent, one], Mark::Parallel, Order::Sequential, &[]);
-    let (mut rest, mut places) = (i, [zero, zero]);
-    for dim in (0..rank).rev() {
-        let index = match dim.checked_sub(1) {
-            Some(inner) => b.binary(Binary::Rem, rest, sizes[inner]),
-            None => rest,
-        };
-        for (place, strides) in places.iter_mut().zip([&to, &from]) {
-            let step = b.binary(Binary::Mul, index, strides[dim]);
-            *place = b.binary(Binary::Add, *place, step);
-        }
-        if let Some(inner) = dim.checked_sub(1) {
-            rest = b.binary(Binary::Div, rest, sizes[inner]);
-        }
+/// Elements that are stored as they were loaded; all sizes and strides are given in a call.
+fn nest((read, written, rank): (DType, DType, usize)) -> Nest {
+    let mut program = Program::new();
+    let element = program.param(read);
+    let strides: Vec<Stride> = std::iter::repeat_n(Stride::Dynamic, rank).collect();
+    Nest {
+        program,
+        reductions: vec![],
+        rows: None,
+        results: vec![element],
+        stores: vec![(written, strides.clone())],
+        loads: vec![(read, strides)],
+        scalars: vec![],
+        rank,
     }
-    let element = b.load(input, places[1]);
-    let element = b.convert(element, written);
-    b.store(out, places[0], element);
-    b.end_loop(&[]);
-    b.finish()
 }

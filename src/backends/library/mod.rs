@@ -76,7 +76,6 @@ const OPS: &[(&str, Run)] = &[
     ("aten::roll(", operand::roll),
     ("aten::scaled_dot_product_attention(", product::attention),
     ("aten::to.dtype(", operand::to_dtype),
-    ("aten::to.prim_dtype(", operand::to_prim_dtype),
 ];
 
 /// What computes an op on a machine, where there is a library for it.

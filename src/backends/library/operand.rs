@@ -51,7 +51,7 @@ pub struct Copy {
     pub from: DType,
     /// What they become.
     pub to: DType,
-    /// Sizes, none of them 0, and the strides of what is read, none negative, and of what is written, all positive; neighbours that walk as
+    /// Sizes, at least one and none of them 0, and the strides of what is read, none negative, and of what is written, all positive; neighbours that walk as
     /// one are one dimension.
     pub dims: SmallVec<[(i64, [i64; 2]); 4]>,
 }
@@ -66,6 +66,9 @@ impl Copy {
                 Some(last) if (0..2).all(|i| last.1[i] == size * steps[i]) => *last = (last.0 * size, steps),
                 _ => dims.push((*size, steps)),
             }
+        }
+        if dims.is_empty() {
+            dims.push((1, [1, 1]));
         }
         let walks = |(size, [read, written]): &(i64, [i64; 2])| *size > 0 && *read >= 0 && *written > 0;
         if dims.len() > MAX_RANK || !dims.iter().all(walks) {
@@ -85,10 +88,25 @@ impl Copy {
         1 + self.dims.iter().map(|(size, steps)| ((size - 1) * steps[side]) as usize).sum::<usize>()
     }
 
-    /// Fails unless all that is touched lies in the pieces.
+    /// Fails unless all that is touched lies in the pieces, no element is written twice, and none that is read.
     pub fn check(&self, input: &Piece, out: &Piece) -> Result<()> {
         input.check(self.reach(0))?;
-        out.check(self.reach(1))
+        out.check(self.reach(1))?;
+        let mut written: SmallVec<[(i64, i64); 4]> =
+            self.dims.iter().map(|(size, [_, step])| (*step, *size)).collect();
+        written.sort_unstable();
+        // What the dimensions with smaller strides reach, each of which must end before the next begins again.
+        let mut reach = 1;
+        for (step, size) in written {
+            if step < reach {
+                return Err(Diagnostic::internal("a copy that writes an element twice"));
+            }
+            reach += (size - 1) * step;
+        }
+        if Arc::ptr_eq(&input.buffer, &out.buffer) {
+            return Err(Diagnostic::internal("a copy within one buffer"));
+        }
+        Ok(())
     }
 }
 
@@ -182,26 +200,10 @@ pub(super) fn contiguous(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<O
 /// `aten::to` another dtype: a copy that converts, laid out as its operand is.
 pub(super) fn to_dtype(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
     let (tensor, dtype) = (a.tensor(0)?, a.dtype(1)?);
-    converted(machine, tensor, dtype, a.bool(3)?, a.opt_int(4)?)
-}
-
-/// `aten::to` of a scripted call, whose dtype may be none.
-pub(super) fn to_prim_dtype(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
-    let tensor = a.tensor(0)?;
-    converted(machine, tensor, a.opt_dtype(1)?.unwrap_or(tensor.dtype()), a.bool(3)?, None)
-}
-
-fn converted(
-    machine: &dyn Machine,
-    tensor: &Tensor,
-    dtype: DType,
-    anew: bool,
-    format: Option<i64>,
-) -> Result<Option<Outputs>> {
-    if format.is_some_and(|format| format != PRESERVE) {
+    if a.opt_int(4)?.is_some_and(|format| format != PRESERVE) {
         return Err(unsupported("such a memory format"));
     }
-    if !anew && dtype == tensor.dtype() {
+    if !a.bool(3)? && dtype == tensor.dtype() {
         return Ok(None);
     }
     is_there(plain(tensor)?)?;

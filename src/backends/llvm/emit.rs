@@ -211,7 +211,7 @@ impl<'c> Emitter<'c, '_> {
         }
     }
 
-    fn memory_type(&self, elem: Elem) -> T<'c> {
+    pub(super) fn memory_type(&self, elem: Elem) -> T<'c> {
         let ctx = &self.ir.ctx;
         match elem {
             Elem::Bool | Elem::U8 | Elem::I8 => ctx.i8_type().into(),

@@ -111,7 +111,12 @@ impl<'c> Emitter<'c, '_> {
     /// A number of another thread of the warp: `n` threads on (`down`) or of thread `n` (`idx`). They hand over 32 bits at a time.
     fn shuffle(&self, mode: &str, x: V<'c>, n: u32, elem: Elem) -> Result<V<'c>> {
         let (i32, bits) = (self.ir.ctx.i32_type(), 8 * elem.size() as u32);
-        let own = if elem == Elem::Bool { self.ir.i1() } else { self.int_type(bits) };
+        let own = match bits {
+            _ if !elem.is_float() => x.get_type(),
+            16 => self.memory_type(Elem::I16),
+            32 => self.memory_type(Elem::I32),
+            _ => self.memory_type(Elem::I64),
+        };
         let word = |n: u32| -> V<'c> { i32.const_int(n.into(), false).into() };
         let hand_over = |x: V<'c>| {
             let name = format!("llvm.nvvm.shfl.sync.{mode}.i32");
@@ -120,7 +125,7 @@ impl<'c> Emitter<'c, '_> {
         let raw = if elem.is_float() { self.ir.cast(Opcode::BitCast, x, own)? } else { x };
         let raw = match bits {
             64 => {
-                let (wide, half) = (self.int_type(64), self.ir.iconst(raw, own, 32));
+                let (wide, half) = (self.memory_type(Elem::I64), self.ir.iconst(raw, own, 32));
                 let low = hand_over(self.ir.cast(Opcode::Trunc, raw, i32.into())?)?;
                 let high = self.ir.cast(Opcode::Trunc, self.ir.op(Opcode::LShr, raw, half)?, i32.into())?;
                 let high = self.ir.cast(Opcode::ZExt, hand_over(high)?, wide)?;
@@ -134,14 +139,5 @@ impl<'c> Emitter<'c, '_> {
             }
         };
         if elem.is_float() { self.ir.cast(Opcode::BitCast, raw, x.get_type()) } else { Ok(raw) }
-    }
-
-    fn int_type(&self, bits: u32) -> super::ir::T<'c> {
-        match bits {
-            8 => self.ir.ctx.i8_type().into(),
-            16 => self.ir.ctx.i16_type().into(),
-            32 => self.ir.ctx.i32_type().into(),
-            _ => self.ir.ctx.i64_type().into(),
-        }
     }
 }

@@ -513,7 +513,8 @@ fn singular(tensor: &Tensor, full: bool) -> Result<[Tensor; 3]> {
         let k = m.min(n);
         let (u_cols, v_cols) = if full { (m, n) } else { (k, k) };
         // Also where the matrix has no elements its factors may have.
-        memory::expect::<F>(m.saturating_mul(u_cols).max(n.saturating_mul(v_cols)))?;
+        let factors = m.saturating_mul(u_cols).saturating_add(n.saturating_mul(v_cols));
+        memory::expect::<F>(factors.saturating_mul(batch.items.len()))?;
         let parts: Vec<_> = batch.items.iter().map(|m| svd(m, full)).collect();
         let u: Vec<Mat<F>> = parts.iter().map(|p| p.u.clone()).collect();
         let s: Vec<Vec<f64>> = parts.iter().map(|p| p.s.clone()).collect();
