@@ -227,7 +227,7 @@ pub fn numel(sizes: &[i64]) -> usize {
 }
 
 /// Product of sizes, or the error for a negative or an enormous one.
-pub(super) fn checked_numel(sizes: &[i64]) -> Result<usize> {
+pub fn checked_numel(sizes: &[i64]) -> Result<usize> {
     if sizes.len() > MAX_RANK {
         return Err(Diagnostic::runtime(format!(
             "tensors have at most {MAX_RANK} dimensions, got {}",
@@ -239,16 +239,12 @@ pub(super) fn checked_numel(sizes: &[i64]) -> Result<usize> {
             "Trying to create tensor with negative dimension {size}: {sizes:?}"
         )));
     }
-    if sizes.contains(&0) {
-        return Ok(0);
-    }
-    sizes
-        .iter()
-        .try_fold(1usize, |n, s| n.checked_mul(*s as usize))
-        .filter(|n| *n <= isize::MAX as usize / 16)
-        .ok_or_else(|| {
-            Diagnostic::runtime(format!("numel: integer multiplication overflow for sizes {sizes:?}"))
-        })
+    // Of sizes other than 0 each product is one that can be computed, whichever of them a kernel multiplies.
+    let product = sizes.iter().try_fold(1usize, |n, s| n.checked_mul((*s).max(1) as usize));
+    let count = product.filter(|n| *n <= isize::MAX as usize / 16).ok_or_else(|| {
+        Diagnostic::runtime("numel: integer multiplication overflow").note(format!("the sizes are {sizes:?}"))
+    })?;
+    Ok(if sizes.contains(&0) { 0 } else { count })
 }
 
 /// Bytes of a dense tensor.

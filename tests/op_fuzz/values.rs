@@ -14,7 +14,7 @@ pub struct Random {
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random { state: seed | 1, variable: None }
+        Random { state: seed, variable: None }
     }
 
     /// The same numbers, with one type for all type variables.

@@ -242,3 +242,35 @@ def whole_frequencies():
     return torch.fft.fftfreq(5, dtype=torch.int64)
 
 #> whole_frequencies()
+#--- einsum_in_memory
+def sized(sizes: List[int]):
+    n = 1
+    for size in sizes:
+        n *= size
+    return torch.arange(n, dtype=torch.float32).view(sizes)
+
+def f(equation: str, a: List[int], b: List[int], c: Optional[List[int]] = None):
+    operands = [sized(a), sized(b)]
+    if c is not None:
+        operands.append(sized(c))
+    result = torch.einsum(equation, operands)
+    return result.stride(), result
+
+#> f("ij,jk->ki", [2, 3], [3, 4])
+#> f("bijk,bkl->bjil", [2, 3, 4, 5], [2, 5, 3])
+#> f("bildsk,biokl->bolsd", [1, 3, 4, 5, 1, 3], [1, 3, 2, 3, 4])
+#> f("cdab,dcbe->daec", [4, 4, 2, 3], [4, 4, 3, 1])
+#> f("i,j->ji", [3], [4])
+#> f("ai,bia->iba", [1, 3], [2, 3, 1])
+#> f("ab,bc->ca", [2, 1], [1, 3])
+#> f("aeb,cbd->eadc", [3, 3, 2], [1, 2, 2])
+#> f("bac,ca,cba->cba", [3, 3, 4], [4, 3], [4, 3, 3])
+#> f("...i,...i->...", [2, 1, 3], [4, 3])
+#--- products_of_countless_batches
+def f(depth: int, dtype: int):
+    a = torch.ones([1, 1, 4], dtype=dtype).expand(1099511627776, 1, 1, 4)
+    b = torch.ones([depth, 2], dtype=dtype).expand(1099511627776, depth, 2)
+    return torch.matmul(a, b)
+
+#> f(4, 6)
+#> f(5, 4)

@@ -13,7 +13,7 @@ use crate::dialects::attend::attend;
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::resources::{Collect, memory, pool};
-use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, broadcast_sizes, numel, view};
+use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, broadcast_sizes, checked_numel, numel, view};
 use crate::value::Value;
 use smallvec::smallvec;
 
@@ -306,7 +306,7 @@ impl Attention {
     fn run(&self, a: &Args<'_>, with_logs: bool) -> Result<(Tensor, Tensor, Tensor)> {
         let (q, k) = (self.query.sizes(), self.key.sizes());
         let keys = permute_last(&self.key)?;
-        let count = broadcast_sizes(&q[..q.len() - 2], &k[..k.len() - 2])?.iter().product::<i64>();
+        let count = checked_numel(&broadcast_sizes(&q[..q.len() - 2], &k[..k.len() - 2])?)?;
         if q[q.len() - 1] != k[k.len() - 1] {
             return fail(format!(
                 "Expected size for first two dimensions of batch2 tensor to be: [{count}, {}] but got: [{count}, {}].",

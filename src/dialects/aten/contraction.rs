@@ -12,7 +12,7 @@ use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, Variant, composite, contraction, one};
 use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
+use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, checked_numel, result_type, view, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -288,7 +288,7 @@ fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
     let batch = broadcast_sizes(&sa[..ra - 2], &sb[..rb - 2])?;
     if k != k2 {
-        let count: i64 = batch.iter().product();
+        let count = checked_numel(&batch)?;
         return Err(Diagnostic::runtime(format!(
             "Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{count}, {k2}]."
         )));

@@ -178,18 +178,18 @@ fn align(at: usize, mut tensor: Tensor, mut labels: Vec<Label>, space: &[Label])
         labels.push(label);
         d = 0;
     }
-    let mut order = Vec::with_capacity(labels.len());
-    let mut sizes = Vec::with_capacity(space.len());
+    let mut order = Vec::with_capacity(space.len());
     for label in space {
-        match labels.iter().position(|l| l == label) {
-            Some(d) => {
-                order.push(d);
-                sizes.push(tensor.sizes()[d]);
+        order.push(match labels.iter().position(|l| l == label) {
+            Some(d) => d,
+            None => {
+                let end = tensor.rank();
+                tensor = tensor.look(|l| view::unsqueeze(l, end as i64))?;
+                end
             }
-            None => sizes.push(1),
-        }
+        });
     }
-    permute(&tensor, &order)?.reshaped(&sizes)
+    permute(&tensor, &order)
 }
 
 fn check_sizes(space: &[Label], operands: &[Tensor]) -> Result<()> {
@@ -263,7 +263,8 @@ fn contract_all(operands: Vec<Tensor>, kept: usize, rank: usize) -> Result<Tenso
         result = contract("bmm", &result, &operand, &due)?;
     }
     let sizes = result.sizes();
-    result.reshaped(&sizes[..kept])
+    // Only dimensions that were summed are left out by a view, whose strides may be others.
+    if kept == rank { Ok(result) } else { result.reshaped(&sizes[..kept]) }
 }
 
 fn tensordot(args: &Args<'_>) -> Result<Outputs> {

@@ -105,7 +105,7 @@ pub static OPS: &[OpDef] = &[
     gather("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
         .out_exact("out")
         .grad("self: grad.reshape(self.size())"),
-    gather("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", |a| one(bits_as(a)?.copy()?)).infer(trial::kernel).out_exact("dtype_out"),
+    gather("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", bits_copied).infer(trial::kernel).out_exact("dtype_out"),
     gather("aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
     .grad("self: grad.reshape(self.size())"),
     gather("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", |a| copied(a, expand)).infer(views::expand)
@@ -380,6 +380,14 @@ fn bare(a: &Args<'_>) -> &'static str {
 }
 
 /// The same bytes as elements of another dtype; the last size changes with the size of an element.
+fn bits_copied(a: &Args<'_>) -> Result<Outputs> {
+    let view = bits_as(a)?;
+    if view.is_quantized() {
+        return Err(Diagnostic::runtime("Quantized copy only works with kFloat as source Tensor"));
+    }
+    one(view.copy()?)
+}
+
 fn bits_as(a: &Args<'_>) -> Result<Tensor> {
     let (tensor, dtype) = (a.tensor(0)?, a.dtype(1)?);
     let (from, to) = (tensor.dtype().size(), dtype.size());

@@ -4,7 +4,7 @@
 
 use super::compute::Number;
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{Scratch, memory, pool};
+use crate::resources::{Scratch, budget, memory, pool};
 use num_complex::Complex;
 
 /// A matrix inside a slice: element (i, j) at `i * row_stride + j * col_stride`.
@@ -55,6 +55,9 @@ const PARALLEL_WORK: usize = 1 << 22;
 /// a second.
 const LONG_WORK: usize = 1 << 30;
 const LONG_LOOP: usize = 1 << 26;
+/// Terms of a sum after which a product looks at the limits: some seconds at most of one part. The same for any number of
+/// threads, as sums of so many terms are rounded by it.
+const LONG_DEPTH: usize = 1 << 18;
 /// Rows or columns, and elements of the result, that a part of a shared product has at least. The library takes other loops for
 /// products below 65 rows and columns or 257 elements, whose sums round otherwise: each element is the same to the bit in
 /// however many parts a product is computed.
@@ -134,7 +137,7 @@ unsafe fn shared<T: Gemm>(
     let parts = threads.max(work / if T::LIBRARY { LONG_WORK } else { LONG_LOOP }).min(most);
     if parts < 2 {
         // SAFETY: the caller's promise.
-        return unsafe { T::kernel(a, b, out, strides, onto) };
+        return unsafe { in_depth(a, b, out, strides, onto) };
     }
     let out = Part(out);
     pool::for_each(parts, |n| {
@@ -144,13 +147,37 @@ unsafe fn shared<T: Gemm>(
         unsafe {
             if by_rows {
                 let rows = Matrix { data: &a.data[from * a.row_stride..], rows: to - from, ..a };
-                T::kernel(rows, b, whole.0.add(from * strides.0), strides, onto);
+                in_depth(rows, b, whole.0.add(from * strides.0), strides, onto);
             } else {
                 let columns = Matrix { data: &b.data[from * b.col_stride..], cols: to - from, ..b };
-                T::kernel(a, columns, whole.0.add(from * strides.1), strides, onto);
+                in_depth(a, columns, whole.0.add(from * strides.1), strides, onto);
             }
         }
     });
+}
+
+/// A part of a product, so many terms of its sums at a time. Ends early where a limit of the run is reached.
+///
+/// # Safety
+/// As [`Gemm::kernel`] says.
+unsafe fn in_depth<T: Gemm>(
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: *mut T,
+    strides: (usize, usize),
+    mut onto: Onto,
+) {
+    for from in (0..a.cols).step_by(LONG_DEPTH) {
+        if from > 0 && budget::is_stopped() {
+            return;
+        }
+        let cols = LONG_DEPTH.min(a.cols - from);
+        let left = Matrix { data: &a.data[from * a.col_stride..], cols, ..a };
+        let right = Matrix { data: &b.data[from * b.row_stride..], rows: cols, ..b };
+        // SAFETY: columns and rows of factors that the caller promised, and the same result.
+        unsafe { T::kernel(left, right, out, strides, onto) };
+        onto = Onto::Existing;
+    }
 }
 
 /// `out = a b` or `out += a b`; row i of `out` starts at `i * stride`. Fails if sizes do not fit.
@@ -404,6 +431,24 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn long_sums_come_in_parts_and_end_at_a_limit() {
+        let (m, k, n) = (2, 2 * LONG_DEPTH + 3, 3);
+        let one = [1f64];
+        let of_ones = |rows, cols| Matrix { data: &one, rows, cols, row_stride: 0, col_stride: 0 };
+        let mut out = vec![1.0; m * n];
+        matmul(of_ones(m, k), of_ones(k, n), &mut out, n, Onto::Nothing).expect("fits");
+        assert_eq!(out, vec![k as f64; m * n]);
+        matmul(of_ones(m, k), of_ones(k, n), &mut out, n, Onto::Existing).expect("fits");
+        assert_eq!(out, vec![2.0 * k as f64; m * n]);
+        let budget = std::sync::Arc::new(budget::Budget::new(crate::resources::Limits::default()));
+        let _installed = budget.install();
+        budget.cancel();
+        // Days of work, of which the first part is done.
+        matmul(of_ones(1, 1 << 50), of_ones(1 << 50, 1), &mut out, 1, Onto::Nothing).expect("fits");
+        assert_eq!(out[0], LONG_DEPTH as f64);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::compute::{Number, compute_dtype};
 use super::gemm::{Gemm, Matrix, Onto, matmul};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::{Collect, Scratch, budget, memory, pool};
+use crate::tensor::pointwise::map2;
 use crate::tensor::{DType, Dims, Element, Layout, Scalar, Tensor, broadcast_sizes, numel, view};
 
 /// `a @ b` over the last two dimensions, the others broadcast; plus `onto`, broadcast, where given. All of one dtype
@@ -127,7 +128,8 @@ pub fn sum_dims(name: &str, tensor: &Tensor, dims: &[usize]) -> Result<Tensor> {
 }
 
 /// Multiplies two tensors of the same rank elementwise, dimensions of size 1 broadcast, and sums over `sums`, which
-/// keep size 1.
+/// keep size 1. The result lies in memory as PyTorch's: batches, what only the left has, what is summed, all other; the two
+/// factors change places where every dimension of the right then comes before those of the left.
 pub fn contract(name: &str, a: &Tensor, b: &Tensor, sums: &[usize]) -> Result<Tensor> {
     let (mut a, mut b) = (a.clone(), b.clone());
     // A dimension summed that only one of them has is summed there before.
@@ -143,42 +145,47 @@ pub fn contract(name: &str, a: &Tensor, b: &Tensor, sums: &[usize]) -> Result<Te
     if !in_b.is_empty() {
         b = sum_dims(name, &widened(&b)?, &in_b)?;
     }
-    let (sa, sb) = (a.sizes(), b.sizes());
+    let (mut sa, mut sb) = (a.sizes(), b.sizes());
     let (mut batch, mut left, mut right, mut inner) = (vec![], vec![], vec![], vec![]);
-    let mut out_sizes = broadcast_sizes(&sa, &sb)?;
     for d in 0..sa.len() {
         match (sa[d] != 1, sb[d] != 1) {
             (true, true) if sums.contains(&d) => inner.push(d),
             (true, true) => batch.push(d),
             (true, false) => left.push(d),
-            (false, true) => right.push(d),
-            (false, false) => {}
+            (false, _) => right.push(d),
         }
     }
-    // As PyTorch's: what comes first in the result also comes first in memory.
-    if a.dtype() == b.dtype() && left.first().zip(right.first()).is_some_and(|(l, r)| r < l) {
-        return contract(name, &b, &a, sums);
+    if inner.is_empty() {
+        if a.dtype() != b.dtype() && a.dtype().is_integral() && b.dtype().is_integral() {
+            (a, b) = (widened(&a)?, widened(&b)?);
+        }
+        return times(name, &a, &b);
     }
-    if inner.is_empty() && a.dtype() != b.dtype() && a.dtype().is_integral() && b.dtype().is_integral() {
-        (a, b) = (widened(&a)?, widened(&b)?);
-    }
+    let mut out_sizes = broadcast_sizes(&sa, &sb)?;
     inner.iter().for_each(|d| out_sizes[*d] = 1);
+    if left.first().zip(right.last()).is_some_and(|(l, r)| r < l) {
+        (a, b, sa, sb, left, right) = (b, a, sb, sa, right, left);
+    }
     let count = |sizes: &[i64], dims: &[usize]| dims.iter().map(|d| sizes[*d]).product::<i64>();
-    let ones: Vec<usize> =
-        (0..sa.len()).filter(|d| ![&batch, &left, &right, &inner].iter().any(|l| l.contains(d))).collect();
-    let shaped = |t: &Tensor, first: &[usize], second: &[usize], rest: &[usize], sizes: [i64; 3]| {
-        let order: Vec<usize> = [&batch[..], first, second, rest, &ones[..]].concat();
-        permute(t, &order)?.reshaped(&sizes)
-    };
     let (p, m, n, k) = (count(&sa, &batch), count(&sa, &left), count(&sb, &right), count(&sa, &inner));
-    let x = shaped(&a, &left, &inner, &right, [p, m, k])?;
-    let y = shaped(&b, &inner, &right, &left, [p, k, n])?;
+    let shaped = |t: &Tensor, parts: [&[usize]; 3], sizes: [i64; 3]| {
+        permute(t, &[&batch[..], parts[0], parts[1], parts[2]].concat())?.reshaped(&sizes)
+    };
+    let x = shaped(&a, [&left, &inner, &right], [p, m, k])?;
+    let y = shaped(&b, [&inner, &right, &left], [p, k, n])?;
     let z = product(name, &x, &y, None)?;
-    let order: Vec<usize> = [&batch[..], &left, &right, &inner, &ones].concat();
+    let order: Vec<usize> = [&batch[..], &left, &inner, &right].concat();
     let sizes: Vec<i64> = order.iter().map(|d| out_sizes[*d]).collect();
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(at, d)| back[*d] = at);
     permute(&z.reshaped(&sizes)?, &back)
+}
+
+/// Elementwise products, broadcast, of two tensors of one dtype.
+fn times(name: &str, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (dtype, wide) = (a.dtype(), compute_dtype(a.dtype()));
+    let (a, b) = (a.to_dtype(wide)?, b.to_dtype(wide)?);
+    crate::dispatch_number!(wide, name, T => map2(&a, &b, |x: T, y: T| x.times(y))?.to_dtype(dtype))
 }
 
 /// `beta * t`, in `t`'s dtype; None where beta is 0, as then not even NaN counts.
