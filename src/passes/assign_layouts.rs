@@ -2,27 +2,33 @@
 //! what follows takes them so. Where strides are visible (outputs of the graph, ops that look at strides, ops that draw
 //! random numbers, control flow, containers) the tensor gets the strides back that it would have had.
 //!
-//! Elements do not change, only where they lie. Which ops look at strides is said by rows. The pass leaves a graph alone
-//! where something is written that may lie in another order, or where the strides to be restored are not known.
+//! Elements do not change, only where they lie. Which ops look at strides is said by rows. A layer stays as it is where
+//! something is written that may lie in another order, or where the strides to be restored behind it are not known.
 
 use super::layer_parts::known_strides;
 use super::{Context, constants};
 use crate::analysis::{AliasDb, facts};
-use crate::diag::Result;
+use crate::diag;
 use crate::dialects::fusion::layer;
+use crate::dialects::prim::list::UNPACK;
 use crate::dialects::{Effects, Fact, Family};
 use crate::ir::{Attr, Graph, OpId, Symbol, TensorType, Type, TypeKind, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 
-pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let layers: Vec<(OpId, usize)> =
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool> {
+    let mut layers: Vec<(OpId, usize)> =
         graph.all_ops().into_iter().filter_map(|op| Some((op, format_of(graph, op)?))).collect();
-    // A batch norm alone takes images as they are.
-    let count = layers.iter().filter(|(op, _)| graph.kind(*op) != layer::NORM).count();
-    if count == 0 {
-        return Ok(false);
-    }
-    let Some(free) = Free::of(graph, context, &layers) else { return Ok(false) };
+    let (count, free) = loop {
+        // A batch norm alone takes images as they are.
+        let count = layers.iter().filter(|(op, _)| graph.kind(*op) != layer::NORM).count();
+        if count == 0 {
+            return Ok(false);
+        }
+        match Free::of(graph, context, &layers) {
+            Ok(free) => break (count, free),
+            Err(value) => keep_layers_of(graph, &mut layers, value),
+        }
+    };
     if !context.step(|| format!("lets the results of {count} layers lie as their kernels make them")) {
         return Ok(false);
     }
@@ -35,6 +41,25 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         forget_strides(graph, value);
     }
     Ok(true)
+}
+
+/// Leaves the layers of which a value is made as they are: those whose results come to it without another layer between.
+fn keep_layers_of(graph: &Graph, layers: &mut Vec<(OpId, usize)>, value: ValueId) {
+    let (mut work, mut seen) = (vec![value], HashSet::new());
+    let before = layers.len();
+    while let Some(value) = work.pop() {
+        let Some(op) = graph.def_op(value).filter(|_| seen.insert(value)) else { continue };
+        match layers.iter().position(|(layer, _)| *layer == op) {
+            Some(at) => {
+                layers.remove(at);
+            }
+            None => work.extend(graph.operands(op)),
+        }
+    }
+    // What comes out of a block has no op that leads back to its layers.
+    if layers.len() == before {
+        layers.clear();
+    }
 }
 
 /// Which operand of a layer says how its result lies, where it is one of images.
@@ -70,8 +95,8 @@ struct Free {
 }
 
 impl Free {
-    /// None where the graph must stay as it is.
-    fn of(graph: &Graph, context: &Context<'_>, layers: &[(OpId, usize)]) -> Option<Free> {
+    /// Fails with a value that must lie as it does.
+    fn of(graph: &Graph, context: &Context<'_>, layers: &[(OpId, usize)]) -> Result<Free, ValueId> {
         let db = context.analysis::<AliasDb>(graph);
         let mut free = Free { values: HashSet::new(), borders: Vec::new() };
         let mut work: Vec<ValueId> = layers.iter().filter_map(|(op, _)| graph.result(*op, 0)).collect();
@@ -80,8 +105,8 @@ impl Free {
                 continue;
             }
             if db.has_writers(value) {
-                context.debug(|| format!("stops: something writes to %{}", graph.display_name(value)));
-                return None;
+                context.debug(|| format!("keeps %{}, to which something writes", graph.display_name(value)));
+                return Err(value);
             }
             for used in graph.uses(value) {
                 match takes_any(graph, context, used) {
@@ -91,26 +116,25 @@ impl Free {
             }
         }
         free.borders.sort_by_key(|used| (used.op, used.index));
-        free.can_be_restored(graph, context, &db).then_some(free)
+        match free.not_restored(graph, context, &db) {
+            Some(value) => Err(value),
+            None => Ok(free),
+        }
     }
 
-    /// Whether all that is seen has known strides, and no two outputs share memory that would be copied apart.
-    fn can_be_restored(&self, graph: &Graph, context: &Context<'_>, db: &AliasDb) -> bool {
-        let seen: Vec<ValueId> =
-            self.borders.iter().filter_map(|used| graph.operand(used.op, used.index)).collect();
-        if let Some(open) = seen.iter().find(|value| known_strides(graph, **value).is_none()) {
-            context.debug(|| format!("stops: the strides of %{} are not known", graph.display_name(*open)));
-            return false;
+    /// A value that is seen and whose strides are not known, or an output whose memory is shared with one that would be copied.
+    fn not_restored(&self, graph: &Graph, context: &Context<'_>, db: &AliasDb) -> Option<ValueId> {
+        let mut seen = self.borders.iter().filter_map(|used| graph.operand(used.op, used.index));
+        if let Some(open) = seen.find(|value| known_strides(graph, *value).is_none()) {
+            context.debug(|| format!("keeps %{}, whose strides are not known", graph.display_name(open)));
+            return Some(open);
         }
         let kept = self.kept(graph, context);
         let is_shared =
             |a: &ValueId| self.values.contains(a) && kept.iter().any(|b| b != a && db.may_alias(*a, *b));
-        let shared = kept.iter().find(|value| is_shared(value));
-        if let Some(value) = shared {
-            context
-                .debug(|| format!("stops: what shares memory with %{} is kept", graph.display_name(*value)));
-        }
-        shared.is_none()
+        let shared = kept.iter().copied().find(is_shared)?;
+        context.debug(|| format!("keeps %{}, whose memory another output shares", graph.display_name(shared)));
+        Some(shared)
     }
 
     /// Tensors that somebody else gets hold of: outputs, items of containers, what control flow carries.
@@ -160,6 +184,11 @@ fn takes_any(graph: &Graph, context: &Context<'_>, used: Use) -> bool {
     if is_list(graph, used.op) {
         let Some(list) = graph.result(used.op, 0) else { return false };
         return graph.uses(list).all(|u| !is_list(graph, u.op) && takes_any(graph, context, u));
+    }
+    if graph.kind(used.op) == UNPACK {
+        // Parts of one tensor, which nobody gets hold of as a list.
+        let parts = graph.operand(used.op, 0).and_then(|list| graph.def_op(list));
+        return parts.is_some_and(|op| is_tensor_work(graph, context, op));
     }
     is_tensor_work(graph, context, used.op)
 }

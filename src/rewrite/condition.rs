@@ -28,6 +28,8 @@ pub struct Seen {
     pub may_be_none: bool,
     /// The op that makes it, where nobody writes to it afterwards.
     pub maker: Option<Symbol>,
+    /// Whether no op makes it: an input of the graph or of a block.
+    pub is_input: bool,
     /// The type, where it is known besides the value.
     pub ty: Option<Type>,
     /// The device of a tensor.
@@ -139,6 +141,7 @@ const TESTS: &[Test] = &[
         Some(Attr::Str(name)) => Some(s[0].maker.is_some_and(|maker| maker == **name)),
         _ => None,
     }),
+    Test("is_input", 1, "made by no op: an input of the graph or of a block", |s| Some(s[0].is_input)),
     Test("never_same", 2, "one is None and the other never", |s| {
         let never = |s: &Seen| s.kind != Kind::None && !s.may_be_none;
         Some(s[0].kind == Kind::None && never(&s[1]) || s[1].kind == Kind::None && never(&s[0]))
@@ -288,7 +291,9 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
 pub fn holds(condition: &Condition, subjects: &dyn Subjects) -> Option<bool> {
     match condition {
         // A value may be what any op makes.
-        Condition::Test(name, ..) if name == "made_by" && subjects.are_values() => Some(true),
+        Condition::Test(name, ..) if matches!(name.as_str(), "made_by" | "is_input") && subjects.are_values() => {
+            Some(true)
+        }
         Condition::Test(name, arguments, _) => {
             let mut seen: SmallVec<[Seen; 2]> = SmallVec::new();
             for argument in arguments {
@@ -337,7 +342,7 @@ pub fn holds(condition: &Condition, subjects: &dyn Subjects) -> Option<bool> {
 
 /// Whether a condition asks how a program is written, and not about values.
 fn is_about_program(condition: &Condition) -> bool {
-    matches!(condition, Condition::Test(name, ..) if matches!(name.as_str(), "is_const" | "const" | "one_use" | "subtype" | "made_by"))
+    matches!(condition, Condition::Test(name, ..) if matches!(name.as_str(), "is_const" | "const" | "one_use" | "subtype" | "made_by" | "is_input"))
 }
 
 fn compare(a: &Attr, sign: Comparison, b: &Attr) -> Option<bool> {

@@ -212,6 +212,7 @@ impl Subjects for Names<'_> {
         seen.one_use = self.graph.has_one_use(value);
         // Only ops in which nobody writes are looked at.
         seen.maker = self.graph.def_op(value).map(|op| self.graph.kind(op));
+        seen.is_input = seen.maker.is_none();
         if let (Some(op), Some(lists)) = (self.graph.def_op(value), self.lists)
             && self.graph.kind(op) == lists.name()
         {

@@ -292,6 +292,8 @@ impl Subjects for Names<'_> {
         }
         let maker = |graph: &Graph| graph.def_op(*facts.values.first()?).map(|op| graph.kind(op));
         seen.maker = self.graph.filter(|_| !facts.written).and_then(maker);
+        let of_no_op = |graph: &Graph| facts.values.first().is_some_and(|v| graph.def_op(*v).is_none());
+        seen.is_input = self.graph.is_some_and(of_no_op);
         Some(seen)
     }
 }

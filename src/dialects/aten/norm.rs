@@ -1,6 +1,7 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
 use super::convert::{channels_last, in_format_of, row_major, with_strides};
+use super::kernels::channels::{scale_planes, scale_rows};
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::vector_rows::sum_wide;
@@ -12,7 +13,7 @@ use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::float::rows;
 use crate::resources::{Collect, Scratch, memory, pool};
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Tensor, numel};
+use crate::tensor::{DType, Tensor, numel, view};
 use num_complex::Complex64;
 use smallvec::smallvec;
 
@@ -249,9 +250,14 @@ impl Batch {
     fn run(&self) -> Result<(Tensor, Tensor, Tensor)> {
         let (sizes, dtype) = (self.input.sizes(), self.input.dtype());
         crate::dispatch_real!(dtype, "batch_norm", R => {
-            let x = Dense::<R>::new(&self.input)?;
-            let x = x.open()?;
             let plane = if self.channels == 0 || sizes.len() < 2 { 1 } else { numel(&sizes[2..]) };
+            // Images that lie densely with their channels last stay so, whatever strides dimensions of size 1 have.
+            let layout = self.input.layout();
+            let last = !layout.is_contiguous() && layout.is_channels_last();
+            let innermost = !self.training && (last || plane == 1);
+            let source = if innermost && last { self.input.look(|l| view::movedim(l, &[1], &[-1]))? } else { self.input.clone() };
+            let x = Dense::<R>::new(&source)?;
+            let x = x.open()?;
             let images = x.len() / (plane * self.channels).max(1);
             let (mut mean, var) = self.statistics::<R>(&x, images, plane)?;
             let eps = self.eps;
@@ -277,27 +283,22 @@ impl Batch {
                 (0..self.channels)
                     .map(|c| (-R::of(mean[c])).mul_add(scale[c], b.as_ref().map_or(R::ZERO, |b| b[c]))),
             )?;
-            let y = build_whole::<R>(&sizes, dtype, |out| {
-                each_plane(out, plane, 1, |at, out| {
-                    // Without channels there is no element to write.
-                    let Some(channel) = at.checked_rem(self.channels) else { return };
-                    let (scale, shift) = (scale[channel], shift[channel]);
-                    wide_loops(#[inline(always)] || {
-                        for (y, x) in out.iter_mut().zip(&x[at * plane..]) {
-                            *y = x.mul_add(scale, shift);
-                        }
-                    });
-                });
+            let y = build_whole::<R>(&source.sizes(), dtype, |out| {
+                match innermost {
+                    true => scale_rows(&x, &scale, &shift, out),
+                    false => scale_planes(&x, plane, &scale, &shift, out),
+                }
                 Ok(())
             })?;
             let save = |values: &[f64]| {
                 let values = if self.training { values } else { &[] };
                 Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)
             };
-            // Images that lie densely with their channels last stay so, whatever strides dimensions of size 1 have.
-            let layout = self.input.layout();
-            let last = !layout.is_contiguous() && layout.is_channels_last();
-            let y = if last { channels_last(&y)? } else { y };
+            let y = match (last, innermost) {
+                (true, true) => y.look(|l| view::movedim(l, &[-1], &[1]))?,
+                (true, false) => channels_last(&y)?,
+                _ => y,
+            };
             Ok((y, save(&mean)?, save(&invstd)?))
         })
     }

@@ -8,7 +8,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::resources::{Collect, memory};
-use crate::tensor::{DType, Element, Scalar, Tensor, view};
+use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
 use num_complex::Complex64;
 
 /// The rows.
@@ -30,7 +30,7 @@ pub static OPS: &[OpDef] = &[
         circular(a.tensor(0)?, &a.ints(1)?)
     }),
     gather("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", |a| {
-        one(in_format_of(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?, &[a.tensor(0)?])?)
+        one(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?)
     }).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(2)).infer(trial::kernel)
     .out_exact("out"),
     gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out_exact("out"),
@@ -77,8 +77,7 @@ fn pad(a: &Args<'_>, mode: &str, value: Option<f64>) -> Result<Outputs> {
         )));
     }
     if mode == "constant" {
-        let padded = constant(tensor, &pad, value.map_or(Scalar::Int(0), Scalar::Float))?;
-        return one(in_format_of(padded, &[tensor])?);
+        return one(constant(tensor, &pad, value.map_or(Scalar::Int(0), Scalar::Float))?);
     }
     if value.is_some_and(|v| v != 0.0) {
         return Err(Diagnostic::runtime(format!("Padding mode \"{mode}\" doesn't take in value argument")));
@@ -152,6 +151,12 @@ fn constant(tensor: &Tensor, pad: &[i64], value: Scalar) -> Result<Tensor> {
         )));
     }
     let result = full_checked(&sizes, value, tensor.dtype())?;
+    // Images whose channels lie innermost stay so: all elements are one number yet, whatever order they have.
+    let result = match tensor.layout().suggests_channels_last() {
+        true if sizes.len() == 4 => result.with_layout(Layout::strided(&sizes, &channels_last_strides(&sizes), 0)?)?,
+        true => in_format_of(result, &[tensor])?,
+        false => result,
+    };
     let mut inner = result.clone();
     for (d, left, _) in pairs(pad, rank) {
         inner = inner.look(|l| view::narrow(l, d as i64, left.max(0), source.sizes()[d]))?;

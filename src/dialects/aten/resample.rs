@@ -1,122 +1,123 @@
 //! Images at other sizes: interpolation by neighbours, lines, cubics and with antialiasing.
 
 use super::convert::in_format_of;
-use super::kernels::compute::{Dense, Real, build};
+use super::kernels::compute::{Dense, Real, build, build_whole};
+use super::kernels::images::{Grid, linear_pixels, linear_planes, nearest};
 use super::kernels::range::not_implemented;
 use super::kernels::resample::{Mode, Taps, along, axis, corners, step};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::trial;
+use crate::dialects::shapes::products;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::kernels::resize::{self, Filter};
 use crate::resources::{Scratch, memory};
-use crate::tensor::{DType, Element, Tensor};
+use crate::tensor::{DType, Element, Tensor, view};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
     opaque("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", |a| {
         sized(a, 1, Mode::Nearest, None, 2)
-    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
+    }).quantized(crate::dialects::Quantized::Integers).infer(products::resized)
     .out_exact("out"),
     opaque("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 1, Mode::Nearest, None)
-    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
+    }).quantized(crate::dialects::Quantized::Integers).infer(products::resized),
     opaque(
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Nearest, None, 2),
-    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::resized)
     .out("out"),
     opaque("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 2, Mode::Nearest, None)
-    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
+    }).quantized(crate::dialects::Quantized::Integers).infer(products::resized),
     opaque(
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::Nearest, None, 2),
-    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::resized)
     .out("out"),
     opaque("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 3, Mode::Nearest, None)
-    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
+    }).quantized(crate::dialects::Quantized::Integers).infer(products::resized),
     opaque(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         |a| sized(a, 1, Mode::NearestExact, None, 2),
-    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::resized)
     .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 1, Mode::NearestExact, None),
-    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::resized),
     opaque(
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::NearestExact, None, 2),
-    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::resized)
     .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::NearestExact, None),
-    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::resized),
     opaque(
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::NearestExact, None, 2),
-    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::resized)
     .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 3, Mode::NearestExact, None),
-    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::resized),
     opaque(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
         |a| sized(a, 1, Mode::Linear, Some(2), 3),
-    ).infer(trial::kernel)
+    ).infer(products::resized)
     .out("out"),
     opaque(
         "aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 1, Mode::Linear, Some(2)),
-    ).infer(trial::kernel),
+    ).infer(products::resized),
     opaque(
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Linear, Some(2), 3),
-    ).quantized_kernel(crate::dialects::quantized::pool::bilinear).infer(trial::kernel)
+    ).quantized_kernel(crate::dialects::quantized::pool::bilinear).infer(products::resized)
     .out_exact("out"),
     opaque(
         "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::Linear, Some(2)),
-    ).quantized_kernel(crate::dialects::quantized::pool::bilinear).infer(trial::kernel),
+    ).quantized_kernel(crate::dialects::quantized::pool::bilinear).infer(products::resized),
     opaque(
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::Linear, Some(2), 3),
-    ).infer(trial::kernel)
+    ).infer(products::resized)
     .out("out"),
     opaque(
         "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 3, Mode::Linear, Some(2)),
-    ).infer(trial::kernel),
+    ).infer(products::resized),
     opaque(
         "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Cubic, Some(2), 3),
-    ).infer(trial::kernel)
+    ).infer(products::resized)
     .out_exact("out"),
     opaque(
         "aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::Cubic, Some(2)),
-    ).infer(trial::kernel),
+    ).infer(products::resized),
     opaque(
         "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::SmoothLinear, Some(2), 3),
-    ).infer(trial::kernel)
+    ).infer(products::resized)
     .out_exact("out"),
     opaque(
         "aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::SmoothLinear, Some(2)),
-    ).infer(trial::kernel),
+    ).infer(products::resized),
     opaque(
         "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::SmoothCubic, Some(2), 3),
-    ).infer(trial::kernel)
+    ).infer(products::resized)
     .out_exact("out"),
     opaque(
         "aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::SmoothCubic, Some(2)),
-    ).infer(trial::kernel),
+    ).infer(products::resized),
 ];
 
 fn fail<T>(text: impl Into<String>) -> Result<T> {
@@ -272,6 +273,9 @@ fn resampled(
             .collect();
         // PyTorch's kernel with antialiasing adds each product to the sum, the others begin with the second product.
         let in_turn = matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic);
+        if dims == 2 && (at_once || mode.is_nearest()) {
+            return planar::<R>(input, &result, &taps, mode);
+        }
         let x = Dense::<R>::new(input)?;
         let x = x.open()?;
         if at_once {
@@ -301,6 +305,43 @@ fn resampled(
             Ok(())
         })
     })
+}
+
+/// Two dimensions, whose results lie between two places of each or are one place's; read as they lie, whether channels have
+/// planes or lie innermost.
+fn planar<R: Real>(input: &Tensor, result: &[i64], taps: &[Vec<Taps<R>>], mode: Mode) -> Result<Tensor> {
+    let (sizes, dtype) = (input.sizes(), input.dtype());
+    let between = |taps: &[Taps<R>]| memory::collected(taps.iter().filter_map(Taps::between));
+    let [rows, columns] = taps else { return Err(Diagnostic::internal("an image without two dimensions")) };
+    let (rows, columns) = (between(rows)?, between(columns)?);
+    let grid = Grid { rows: &rows, columns: &columns, from: (sizes[2] as usize, sizes[3] as usize) };
+    let channels = sizes[1] as usize;
+    // PyTorch sums so many channels in vectors, from the last corner on.
+    let lanes = 64 / dtype.size();
+    let vectors = channels / lanes * lanes;
+    // The result lies as PyTorch would have it, which looks at strides of size 1 too.
+    let layout = input.layout();
+    if layout.is_contiguous() || !layout.suggests_channels_last() {
+        let x = Dense::<R>::new(input)?;
+        let x = x.open()?;
+        return build_whole::<R>(result, dtype, |out| {
+            match mode.is_nearest() {
+                true => nearest(&x, &grid, 1, out),
+                false => linear_planes(&x, &grid, |plane| plane % channels < vectors, out),
+            }
+            Ok(())
+        });
+    }
+    let x = Dense::<R>::new(&input.look(|l| view::movedim(l, &[1], &[3]))?)?;
+    let x = x.open()?;
+    let pixels = build_whole::<R>(&[result[0], result[2], result[3], result[1]], dtype, |out| {
+        match mode.is_nearest() {
+            true => nearest(&x, &grid, channels, out),
+            false => linear_pixels(&x, &grid, channels, vectors, out),
+        }
+        Ok(())
+    })?;
+    pixels.look(|l| view::movedim(l, &[3], &[1]))
 }
 
 /// Whether PyTorch's kernel sums all corners at once, channel by channel: of planes always on one thread, whose numbers these

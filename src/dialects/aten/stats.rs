@@ -1,9 +1,11 @@
 //! Spread and size of rows: variance, norms, log-sum-exp.
 
-use super::kernels::compute::rounding;
+use super::kernels::compute::{Dense, build_whole, rounding};
+use super::kernels::pool::each_plane;
 use super::kernels::rows::{Rows, reduced_dims};
 use super::kernels::rule::into;
 use super::kernels::wide::{Wide, store};
+use super::kernels::wide_loops;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::rows::RowProgram;
@@ -11,7 +13,7 @@ use crate::dialects::scalar::Sv;
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Alias, Args, OpDef, Outputs, one, reduce};
 use crate::resources::Collect;
-use crate::tensor::{DType, Scalar, Tensor};
+use crate::tensor::{DType, Scalar, Tensor, view};
 use crate::value::Value;
 use num_complex::Complex64;
 
@@ -241,6 +243,9 @@ pub fn vector_norm(
         }
     }
     let compute = dtype.unwrap_or(own);
+    if p == 2.0 && compute == DType::F32 && own == DType::F32 {
+        return euclidean(tensor, &listed, keepdim);
+    }
     let rows = Rows::new(&tensor.to_dtype(compute)?, &listed)?;
     let norm = move |sizes: &[f64]| -> f64 {
         let total = |f: &dyn Fn(f64) -> f64| sum_row(&sizes.iter().map(|x| f(*x)).collect::<Vec<f64>>());
@@ -259,6 +264,69 @@ pub fn vector_norm(
         rows.map::<f64, f64>(|row| norm(&row.iter().map(|x| x.abs()).collect::<Vec<f64>>()))?
     };
     store::<f64>(&norms, rows.result_sizes(keepdim), compute.to_real())
+}
+
+/// The 2-norm of float32, read as it lies in memory where the dimensions that are summed lie side by side there. Squares are
+/// added up in float64.
+fn euclidean(tensor: &Tensor, dims: &[usize], keepdim: bool) -> Result<Tensor> {
+    let layout = tensor.layout();
+    let is_summed = |d: &usize| dims.contains(d);
+    let mut order: Vec<usize> = (0..layout.rank()).collect();
+    order.sort_by_key(|d| std::cmp::Reverse(layout.strides[*d]));
+    order.sort_by_key(|d| layout.sizes[*d] == 1 && !is_summed(d));
+    let kept: Vec<usize> = order.iter().copied().filter(|d| !is_summed(d) && layout.sizes[*d] != 1).collect();
+    let ends = |order: &[usize]| {
+        let end = order.iter().rposition(is_summed).map_or(order.len(), |last| last + 1);
+        (order.iter().position(is_summed).unwrap_or(end), end)
+    };
+    let (mut first, mut end) = ends(&order);
+    if !kept.is_sorted() || !order[first..end].iter().all(is_summed) {
+        let others = (0..layout.rank()).filter(|d| !is_summed(d));
+        order = others.chain((0..layout.rank()).filter(is_summed)).collect();
+        (first, end) = ends(&order);
+    }
+    let count = |dims: &[usize]| dims.iter().map(|d| layout.sizes[*d] as usize).product::<usize>();
+    let (length, inner) = (count(&order[first..end]), count(&order[end..]));
+    let sizes: Vec<i64> = (0..layout.rank())
+        .filter(|d| keepdim || !is_summed(d))
+        .map(|d| if is_summed(&d) { 1 } else { layout.sizes[d] })
+        .collect();
+    let x = Dense::<f32>::new(&tensor.look(|l| Ok(view::reorder(l, &order)))?)?;
+    let x = x.open()?;
+    build_whole::<f32>(&sizes, DType::F32, |out| {
+        each_plane(out, inner, length, |at, out| {
+            let x = &x[at * length * inner..][..length * inner];
+            wide_loops(
+                #[inline(always)]
+                || lengths(x, inner, out),
+            );
+        });
+        Ok(())
+    })
+}
+
+/// The lengths of `out.len()` vectors whose elements lie `inner` apart.
+#[inline(always)]
+fn lengths(x: &[f32], inner: usize, out: &mut [f32]) {
+    const LANES: usize = 32;
+    if inner == 1 {
+        let mut sums = [0f64; LANES];
+        let parts = x.chunks_exact(LANES);
+        let rest: f64 = parts.remainder().iter().map(|x| f64::from(*x).powi(2)).sum();
+        for part in parts {
+            sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += f64::from(*x) * f64::from(*x));
+        }
+        out.iter_mut().for_each(|y| *y = (sums.iter().sum::<f64>() + rest).sqrt() as f32);
+        return;
+    }
+    for (n, out) in out.chunks_mut(LANES).enumerate() {
+        let mut sums = [0f64; LANES];
+        for line in x.chunks_exact(inner) {
+            let part = &line[n * LANES..][..out.len()];
+            sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += f64::from(*x) * f64::from(*x));
+        }
+        out.iter_mut().zip(sums).for_each(|(y, sum)| *y = sum.sqrt() as f32);
+    }
 }
 
 fn check_norm_dtypes(own: DType, dtype: Option<DType>) -> Result<()> {
@@ -329,4 +397,33 @@ fn logsumexp(a: &Args<'_>) -> Result<Outputs> {
     } else {
         rows.reduce::<f64>(keepdim, dtype, logsumexp_row)?
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_those_of_the_logical_dimensions_however_they_lie() {
+        let numbers: Vec<f64> = (0..2 * 3 * 5 * 70).map(|n| f64::from(n % 23) - 11.0).collect();
+        let x = Tensor::from_vec(&numbers, &[2, 3, 5, 70]).expect("valid").to_dtype(DType::F32).expect("float32");
+        let orders: [[i64; 4]; 4] = [[0, 1, 2, 3], [0, 3, 1, 2], [3, 2, 1, 0], [1, 0, 3, 2]];
+        for order in orders {
+            let seen = x.look(|l| view::permute(l, &order)).expect("a permutation");
+            for dims in [vec![], vec![0], vec![3], vec![1, 2], vec![2, 3], vec![0, 2], vec![0, 1, 2, 3]] {
+                for keepdim in [false, true] {
+                    let found = vector_norm(&seen, 2.0, dims.clone(), keepdim, None).expect("a norm");
+                    let wide = seen.to_dtype(DType::F64).expect("float64");
+                    let expected = vector_norm(&wide, 2.0, dims.clone(), keepdim, None).expect("a norm");
+                    assert_eq!(found.sizes(), expected.sizes());
+                    let (found, expected) = (found.elements_as::<f64>(), expected.elements_as::<f64>());
+                    let (found, expected) = (found.expect("numbers"), expected.expect("numbers"));
+                    let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-6 * b;
+                    assert!(found.iter().zip(expected.iter()).all(close), "{order:?} {dims:?}");
+                }
+            }
+        }
+        let none = Tensor::zeros(DType::F32, &[3, 0]).expect("empty");
+        assert_eq!(vector_norm(&none, 2.0, vec![1], false, None).expect("zeros").to_vec::<f32>().expect("f32"), [0.0; 3]);
+    }
 }

@@ -259,6 +259,36 @@ pub fn adaptive(operands: &Operands<'_>) -> Results {
     one(operands.following_image(input, input.dtype, sizes))
 }
 
+/// Images at another size: the last dimensions become `output_size`, or are multiplied by `scale_factors` and rounded down. As
+/// PyTorch's `upsample_*` and their `.vec` overloads.
+pub fn resized(operands: &Operands<'_>) -> Results {
+    let input = operands.first()?;
+    let sizes = input.sizes.as_deref().and_then(|own| {
+        let spatial = own.get(2..)?;
+        let scaled = |factors: &Vec<Known>| -> Vec<Dim> {
+            let pairs = spatial.iter().zip(factors);
+            pairs
+                .map(|(size, factor)| match (size.known(), factor) {
+                    (Some(size), Known::Float(factor)) => Dim::Known((size as f64 * factor).floor() as i64),
+                    _ => Dim::Unknown,
+                })
+                .collect()
+        };
+        let wanted = match (operands.dims("output_size"), operands.get("scale_factors")) {
+            (Some(wanted), _) => wanted,
+            (None, Some(Known::Items(factors))) => scaled(factors),
+            _ => vec![Dim::Unknown; spatial.len()],
+        };
+        let known = |dim: Dim| match dim {
+            Dim::Symbol(_) | Dim::Known(0..) => dim,
+            _ => operands.fresh(),
+        };
+        let wanted = (wanted.len() == spatial.len()).then(|| wanted.into_iter().map(known));
+        Some(own[..2].iter().copied().chain(wanted?).collect())
+    });
+    one(operands.following_image(input, input.dtype, sizes))
+}
+
 /// Rows of a table: the sizes of the indices and the table's width.
 pub fn embedding(operands: &Operands<'_>) -> Results {
     let (weight, indices) = (operands.tensor("weight")?, operands.tensor("indices")?);

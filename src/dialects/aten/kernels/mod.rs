@@ -1,5 +1,6 @@
 //! Plain functions on tensors that rows of several families share. They know tensors, not schemas.
 
+pub mod channels;
 pub mod compute;
 pub mod conv;
 pub mod conv_gradient;
@@ -12,6 +13,7 @@ pub mod pool;
 pub mod linalg;
 pub mod product;
 pub mod range;
+pub mod images;
 pub mod indexing;
 pub mod place;
 pub mod resample;

@@ -2,6 +2,7 @@
 //! weights, no tensor and no schema.
 
 use super::compute::{Real, rounding};
+use super::images::Between;
 use super::pool::each_plane;
 use super::wide_loops;
 use crate::tensor::DType;
@@ -37,6 +38,15 @@ pub struct Taps<R> {
 }
 
 impl<R: Real> Taps<R> {
+    /// As two places: those of a line, or one of which all is taken.
+    pub fn between(&self) -> Option<Between<R>> {
+        match (&self.places[..], &self.weights[..]) {
+            (&[first, second], &[w0, w1]) => Some(Between { places: [first, second], weights: [w0, w1] }),
+            (&[place], _) => Some(Between { places: [place; 2], weights: [R::ONE, R::ZERO] }),
+            _ => None,
+        }
+    }
+
     /// Most of PyTorch's kernels keep the weights in the dtype of the image; of two the first is what the second leaves.
     pub fn keep_as(&mut self, dtype: DType) {
         let round = rounding(dtype);
