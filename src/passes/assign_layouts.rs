@@ -133,7 +133,8 @@ impl Free {
         let is_shared =
             |a: &ValueId| self.values.contains(a) && kept.iter().any(|b| b != a && db.may_alias(*a, *b));
         let shared = kept.iter().copied().find(is_shared)?;
-        context.debug(|| format!("keeps %{}, whose memory another output shares", graph.display_name(shared)));
+        context
+            .debug(|| format!("keeps %{}, whose memory another output shares", graph.display_name(shared)));
         Some(shared)
     }
 

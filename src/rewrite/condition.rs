@@ -291,7 +291,9 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
 pub fn holds(condition: &Condition, subjects: &dyn Subjects) -> Option<bool> {
     match condition {
         // A value may be what any op makes.
-        Condition::Test(name, ..) if matches!(name.as_str(), "made_by" | "is_input") && subjects.are_values() => {
+        Condition::Test(name, ..)
+            if matches!(name.as_str(), "made_by" | "is_input") && subjects.are_values() =>
+        {
             Some(true)
         }
         Condition::Test(name, arguments, _) => {

@@ -33,7 +33,9 @@ pub use dtype::{Bool, DType, Element};
 pub use elements::broadcast_all;
 pub use float8::{E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu};
 pub use foreign::Foreign;
-pub use layout::{Dims, Layout, broadcast_sizes, channels_last_strides, checked_numel, contiguous_strides, numel, wrap_dim};
+pub use layout::{
+    Dims, Layout, broadcast_sizes, channels_last_strides, checked_numel, contiguous_strides, numel, wrap_dim,
+};
 pub use pool::{keep_freed, kept_bytes};
 pub use promote::{
     Operand, Rank, check_promotion, check_promotions, common_dtype, promote_types, result_type,

@@ -400,7 +400,11 @@ fn tensors(expected: &Tensor, found: &Tensor, bound: Bound) -> Option<String> {
     let looks = |t: &Tensor| {
         let (sizes, mut strides) = (t.sizes(), t.strides());
         if bound.unseen_strides {
-            strides.iter_mut().zip(&sizes).filter(|(_, size)| **size == 1).for_each(|(stride, _)| *stride = 1);
+            strides
+                .iter_mut()
+                .zip(&sizes)
+                .filter(|(_, size)| **size == 1)
+                .for_each(|(stride, _)| *stride = 1);
         }
         let (dtype, sizes, strides) = (t.dtype(), sizes.as_slice(), strides.as_slice());
         format!("{dtype:?} {sizes:?} strides {strides:?} grad {}", t.requires_grad())
@@ -431,8 +435,7 @@ fn close(expected: Complex64, found: Complex64, dtype: DType, bound: Bound) -> b
         return true;
     }
     let (relative, absolute) = case::tolerance(dtype);
-    bound.numbers
-        && (expected == found || (expected - found).norm() <= absolute + relative * expected.norm())
+    bound.numbers && (expected == found || (expected - found).norm() <= absolute + relative * expected.norm())
 }
 
 /// Limits of a call.

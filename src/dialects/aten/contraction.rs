@@ -12,7 +12,9 @@ use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, Variant, composite, contraction, one};
 use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, checked_numel, result_type, view, wrap_dim};
+use crate::tensor::{
+    DType, Operand, Scalar, Tensor, broadcast_sizes, checked_numel, result_type, view, wrap_dim,
+};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[

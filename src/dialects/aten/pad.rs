@@ -153,7 +153,9 @@ fn constant(tensor: &Tensor, pad: &[i64], value: Scalar) -> Result<Tensor> {
     let result = full_checked(&sizes, value, tensor.dtype())?;
     // Images whose channels lie innermost stay so: all elements are one number yet, whatever order they have.
     let result = match tensor.layout().suggests_channels_last() {
-        true if sizes.len() == 4 => result.with_layout(Layout::strided(&sizes, &channels_last_strides(&sizes), 0)?)?,
+        true if sizes.len() == 4 => {
+            result.with_layout(Layout::strided(&sizes, &channels_last_strides(&sizes), 0)?)?
+        }
         true => in_format_of(result, &[tensor])?,
         false => result,
     };

@@ -406,7 +406,8 @@ mod tests {
     #[test]
     fn lengths_are_those_of_the_logical_dimensions_however_they_lie() {
         let numbers: Vec<f64> = (0..2 * 3 * 5 * 70).map(|n| f64::from(n % 23) - 11.0).collect();
-        let x = Tensor::from_vec(&numbers, &[2, 3, 5, 70]).expect("valid").to_dtype(DType::F32).expect("float32");
+        let x =
+            Tensor::from_vec(&numbers, &[2, 3, 5, 70]).expect("valid").to_dtype(DType::F32).expect("float32");
         let orders: [[i64; 4]; 4] = [[0, 1, 2, 3], [0, 3, 1, 2], [3, 2, 1, 0], [1, 0, 3, 2]];
         for order in orders {
             let seen = x.look(|l| view::permute(l, &order)).expect("a permutation");
@@ -424,6 +425,9 @@ mod tests {
             }
         }
         let none = Tensor::zeros(DType::F32, &[3, 0]).expect("empty");
-        assert_eq!(vector_norm(&none, 2.0, vec![1], false, None).expect("zeros").to_vec::<f32>().expect("f32"), [0.0; 3]);
+        assert_eq!(
+            vector_norm(&none, 2.0, vec![1], false, None).expect("zeros").to_vec::<f32>().expect("f32"),
+            [0.0; 3]
+        );
     }
 }

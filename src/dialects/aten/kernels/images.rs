@@ -113,14 +113,17 @@ pub fn linear_pixels<R: Real>(
     let (height, width) = grid.from;
     each_plane(out, grid.columns.len() * channels, 4, |at, out| {
         let (image, row) = (at / grid.rows.len(), grid.rows[at % grid.rows.len()]);
-        let lines = row.places.map(|place| &source[(image * height + place) * width * channels..][..width * channels]);
+        let lines = row
+            .places
+            .map(|place| &source[(image * height + place) * width * channels..][..width * channels]);
         wide_loops(
             #[inline(always)]
             || {
                 for (y, column) in out.chunks_exact_mut(channels).zip(grid.columns) {
                     let [a, b] = column.places.map(|place| place * channels);
                     let [upper, lower] = lines;
-                    let corners = [&upper[a..], &upper[b..], &lower[a..], &lower[b..]].map(|pixel| &pixel[..channels]);
+                    let corners =
+                        [&upper[a..], &upper[b..], &lower[a..], &lower[b..]].map(|pixel| &pixel[..channels]);
                     let (first, rest) = y.split_at_mut(backwards);
                     pixel(first, corners.map(|x| &x[..backwards]), row.weights, column.weights, true);
                     pixel(rest, corners.map(|x| &x[backwards..]), row.weights, column.weights, false);
@@ -181,7 +184,8 @@ mod tests {
         let (images, channels, height, width) = (2, 21, 5, 7);
         let (rows, columns) = (axis(height, 13), axis(width, 150));
         let grid = Grid { rows: &rows, columns: &columns, from: (height, width) };
-        let x: Vec<f32> = (0..images * channels * height * width).map(|n| ((n * 37) % 101) as f32 / 7.0).collect();
+        let x: Vec<f32> =
+            (0..images * channels * height * width).map(|n| ((n * 37) % 101) as f32 / 7.0).collect();
         let innermost = |x: &[f32], size: usize| -> Vec<f32> {
             let at = |n: usize, p: usize, c: usize| x[(n * channels + c) * size + p];
             let places = (0..images).flat_map(|n| (0..size).map(move |p| (n, p)));
@@ -191,7 +195,8 @@ mod tests {
         let mut planes = vec![0.0; images * channels * size];
         linear_planes(&x, &grid, |plane| plane % channels < 16, &mut planes);
         for (at, y) in planes.iter().enumerate().step_by(11) {
-            let (plane, row, column) = (at / size, &rows[at % size / columns.len()], &columns[at % columns.len()]);
+            let (plane, row, column) =
+                (at / size, &rows[at % size / columns.len()], &columns[at % columns.len()]);
             let corner = |n: usize| x[(plane * height + row.places[n / 2]) * width + column.places[n % 2]];
             let exact: f32 = (0..4).map(|n| corner(n) * row.weights[n / 2] * column.weights[n % 2]).sum();
             assert!((y - exact).abs() < 1e-5, "{at}: {y} {exact}");
