@@ -8,7 +8,7 @@ use super::kernels::vector_rows::sum_wide;
 use super::kernels::wide::store;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::{joins, trial};
+use crate::dialects::shapes::{joins, pointwise, trial};
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::float::rows;
 use crate::resources::{Collect, Scratch, memory, pool};
@@ -142,7 +142,8 @@ def norm_except_dim(v: Tensor, pow: int=2, dim: int=0) -> Tensor:
         "aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
         "def _weight_norm(v: Tensor, g: Tensor, dim: int=0) -> Tensor:\n    \
          return v * (g / torch.norm_except_dim(v, 2, dim))\n",
-    ),
+    )
+    .infer(pointwise::like_first),
     composite(
         "aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
         "def _weight_norm_interface(v: Tensor, g: Tensor, dim: int=0) -> Tuple[Tensor, Tensor]:\n    \
