@@ -274,3 +274,11 @@ def f(depth: int, dtype: int):
 
 #> f(4, 6)
 #> f(5, 4)
+#--- combinations_of_more_than_there_are
+def f(x: Tensor, r: int, repeat: bool):
+    return torch.combinations(x, r, repeat)
+
+#> f(torch.ones(3), 4, False)
+#> f(torch.ones(0), 2, True)
+#> f(torch.ones(0), 2, False)
+#> f(torch.ones(2), 3, True)

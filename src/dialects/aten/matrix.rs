@@ -258,7 +258,10 @@ fn combinations(a: &Args<'_>) -> Result<Outputs> {
         return one(Tensor::zeros(tensor.dtype(), &[0])?);
     }
     let n = tensor.numel();
-    if r > 64 && (repeat || r as usize <= n) {
+    if n == 0 || (!repeat && r as usize > n) {
+        return one(tensor.take_positions(&[], &[0, r])?);
+    }
+    if r > 64 {
         return Err(Diagnostic::unsupported(format!("aten::combinations of {r} elements")));
     }
     let r = r as usize;
