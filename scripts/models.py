@@ -92,7 +92,7 @@ def models():
         yield name, lambda name=name: of_torchvision(name)
 
 
-def peers(model, traced, x, folder):
+def peers(name, model, traced, x, folder):
     """What each peer calls; a peer that fails is said to."""
     found = {"jit": lambda: traced(x)}
     frozen = torch.jit.optimize_for_inference(torch.jit.freeze(traced))
@@ -115,7 +115,7 @@ def peers(model, traced, x, folder):
         request = core.compile_model(path, "CPU").create_infer_request()
         found["openvino"] = lambda: request.infer([x.numpy()])
     except Exception as error:
-        print(f"without ONNX: {str(error).splitlines()[-1][:120]}", file=sys.stderr)
+        print(f"{name}: without ONNX Runtime and OpenVINO: {str(error).splitlines()[-1][:120]}", file=sys.stderr)
     return found
 
 
@@ -150,7 +150,7 @@ def measure(binary, name, make, folder):
     with torch.no_grad():
         traced = torch.jit.trace(model, (x,), check_trace=False, strict=False)
         torch.jit.save(traced, os.path.join(folder, "model.pt"))
-        runners, best = peers(model, traced, x, folder), {}
+        runners, best = peers(name, model, traced, x, folder), {}
         for _ in range(2):
             for peer, call in runners.items():
                 best[peer] = min(best.get(peer, math.inf), milliseconds(call))

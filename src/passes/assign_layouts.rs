@@ -26,7 +26,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool
         }
         match Free::of(graph, context, &layers) {
             Ok(free) => break (count, free),
-            Err(value) => keep_layers_of(graph, &mut layers, value),
+            Err(values) => keep_layers_of(graph, &mut layers, values),
         }
     };
     if !context.step(|| format!("lets the results of {count} layers lie as their kernels make them")) {
@@ -43,23 +43,20 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool
     Ok(true)
 }
 
-/// Leaves the layers of which a value is made as they are: those whose results come to it without another layer between.
-fn keep_layers_of(graph: &Graph, layers: &mut Vec<(OpId, usize)>, value: ValueId) {
-    let (mut work, mut seen) = (vec![value], HashSet::new());
-    let before = layers.len();
+/// Leaves the layers of which values are made as they are: those whose results come to them without another layer between.
+fn keep_layers_of(graph: &Graph, layers: &mut Vec<(OpId, usize)>, values: Vec<ValueId>) {
+    let all: HashSet<OpId> = layers.iter().map(|(op, _)| *op).collect();
+    let (mut work, mut seen, mut kept) = (values, HashSet::new(), HashSet::new());
     while let Some(value) = work.pop() {
         let Some(op) = graph.def_op(value).filter(|_| seen.insert(value)) else { continue };
-        match layers.iter().position(|(layer, _)| *layer == op) {
-            Some(at) => {
-                layers.remove(at);
-            }
-            None => work.extend(graph.operands(op)),
+        if all.contains(&op) {
+            kept.insert(op);
+        } else {
+            work.extend(graph.operands(op));
         }
     }
-    // What comes out of a block has no op that leads back to its layers.
-    if layers.len() == before {
-        layers.clear();
-    }
+    // What comes out of a block has no op that leads back to its layers: all stay.
+    layers.retain(|(op, _)| !kept.is_empty() && !kept.contains(op));
 }
 
 /// Which operand of a layer says how its result lies, where it is one of images.
@@ -95,10 +92,11 @@ struct Free {
 }
 
 impl Free {
-    /// Fails with a value that must lie as it does.
-    fn of(graph: &Graph, context: &Context<'_>, layers: &[(OpId, usize)]) -> Result<Free, ValueId> {
+    /// Fails with the values that must lie as they do.
+    fn of(graph: &Graph, context: &Context<'_>, layers: &[(OpId, usize)]) -> Result<Free, Vec<ValueId>> {
         let db = context.analysis::<AliasDb>(graph);
         let mut free = Free { values: HashSet::new(), borders: Vec::new() };
+        let mut written = Vec::new();
         let mut work: Vec<ValueId> = layers.iter().filter_map(|(op, _)| graph.result(*op, 0)).collect();
         while let Some(value) = work.pop() {
             if !free.values.insert(value) {
@@ -106,7 +104,7 @@ impl Free {
             }
             if db.has_writers(value) {
                 context.debug(|| format!("keeps %{}, to which something writes", graph.display_name(value)));
-                return Err(value);
+                written.push(value);
             }
             for used in graph.uses(value) {
                 match takes_any(graph, context, used) {
@@ -115,27 +113,35 @@ impl Free {
                 }
             }
         }
-        free.borders.sort_by_key(|used| (used.op, used.index));
-        match free.not_restored(graph, context, &db) {
-            Some(value) => Err(value),
-            None => Ok(free),
+        if !written.is_empty() {
+            return Err(written);
         }
+        free.borders.sort_by_key(|used| (used.op, used.index));
+        let open = free.not_restored(graph, context, &db);
+        if open.is_empty() { Ok(free) } else { Err(open) }
     }
 
-    /// A value that is seen and whose strides are not known, or an output whose memory is shared with one that would be copied.
-    fn not_restored(&self, graph: &Graph, context: &Context<'_>, db: &AliasDb) -> Option<ValueId> {
-        let mut seen = self.borders.iter().filter_map(|used| graph.operand(used.op, used.index));
-        if let Some(open) = seen.find(|value| known_strides(graph, *value).is_none()) {
-            context.debug(|| format!("keeps %{}, whose strides are not known", graph.display_name(open)));
-            return Some(open);
+    /// Values that are seen and whose strides are not known; else outputs whose memory is shared with one that would be copied.
+    fn not_restored(&self, graph: &Graph, context: &Context<'_>, db: &AliasDb) -> Vec<ValueId> {
+        let seen = self.borders.iter().filter_map(|used| graph.operand(used.op, used.index));
+        let open: Vec<ValueId> = seen.filter(|value| known_strides(graph, *value).is_none()).collect();
+        if !open.is_empty() {
+            let names = || open.iter().map(|value| format!("%{}", graph.display_name(*value)));
+            context.debug(|| {
+                format!("keeps what has no known strides: {}", names().collect::<Vec<_>>().join(", "))
+            });
+            return open;
         }
         let kept = self.kept(graph, context);
         let is_shared =
             |a: &ValueId| self.values.contains(a) && kept.iter().any(|b| b != a && db.may_alias(*a, *b));
-        let shared = kept.iter().copied().find(is_shared)?;
-        context
-            .debug(|| format!("keeps %{}, whose memory another output shares", graph.display_name(shared)));
-        Some(shared)
+        let shared: Vec<ValueId> = kept.iter().copied().filter(is_shared).collect();
+        for value in &shared {
+            context.debug(|| {
+                format!("keeps %{}, whose memory another output shares", graph.display_name(*value))
+            });
+        }
+        shared
     }
 
     /// Tensors that somebody else gets hold of: outputs, items of containers, what control flow carries.

@@ -311,7 +311,11 @@ fn resampled(
 /// planes or lie innermost.
 fn planar<R: Real>(input: &Tensor, result: &[i64], taps: &[Vec<Taps<R>>], mode: Mode) -> Result<Tensor> {
     let (sizes, dtype) = (input.sizes(), input.dtype());
-    let between = |taps: &[Taps<R>]| memory::collected(taps.iter().filter_map(Taps::between));
+    let between = |taps: &[Taps<R>]| {
+        let all = memory::collected(taps.iter().filter_map(Taps::between))?;
+        let is_whole = all.len() == taps.len();
+        is_whole.then_some(all).ok_or_else(|| Diagnostic::internal("a place between more than two others"))
+    };
     let [rows, columns] = taps else { return Err(Diagnostic::internal("an image without two dimensions")) };
     let (rows, columns) = (between(rows)?, between(columns)?);
     let grid = Grid { rows: &rows, columns: &columns, from: (sizes[2] as usize, sizes[3] as usize) };

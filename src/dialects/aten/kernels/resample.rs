@@ -127,8 +127,8 @@ impl<R: Real> Taps<R> {
     }
 }
 
-/// Sums all corners around each place at once, two to a dimension, weighted by the products of their weights. `taps` are
-/// those of two or three dimensions; planes of which `backwards` is true (PyTorch sums them in vectors) begin with the
+/// Sums all corners of a volume around each place at once, two to a dimension, weighted by the products of their weights
+/// (`images` has those of planes). `taps` are those of three dimensions; volumes of which `backwards` is true (PyTorch sums them in vectors) begin with the
 /// last corner.
 pub fn corners<R: Real>(
     source: &[R],
@@ -137,11 +137,10 @@ pub fn corners<R: Real>(
     backwards: impl Fn(usize) -> bool + Sync + Send,
     out: &mut [R],
 ) {
-    let [deep @ .., rows, columns] = taps else { return };
-    let (height, width) = (spatial[spatial.len() - 2] as usize, spatial[spatial.len() - 1] as usize);
+    let ([slabs, rows, columns], &[_, height, width]) = (taps, spatial) else { return };
+    let (height, width) = (height as usize, width as usize);
     let from: usize = spatial.iter().map(|size| *size as usize).product();
-    let depth = deep.first().map_or(1, Vec::len);
-    each_plane(out, depth * rows.len() * columns.len(), 4, |at, out| {
+    each_plane(out, slabs.len() * rows.len() * columns.len(), 4, |at, out| {
         let (plane, backwards) = (&source[at * from..(at + 1) * from], backwards(at));
         wide_loops(
             #[inline(always)]
@@ -150,22 +149,13 @@ pub fn corners<R: Real>(
                     let row = &rows[n % rows.len()];
                     // Starts of the lines around the place, with what each counts.
                     let mut lines = [(0, R::ZERO); 4];
-                    let count = match deep.first() {
-                        None => {
-                            (0..2).for_each(|j| lines[j] = (row.places[j] * width, row.weights[j]));
-                            2
-                        }
-                        Some(deep) => {
-                            let slab = &deep[n / rows.len()];
-                            for (j, line) in lines.iter_mut().enumerate() {
-                                let start = (slab.places[j / 2] * height + row.places[j % 2]) * width;
-                                *line = (start, slab.weights[j / 2] * row.weights[j % 2]);
-                            }
-                            4
-                        }
-                    };
+                    let slab = &slabs[n / rows.len()];
+                    for (j, line) in lines.iter_mut().enumerate() {
+                        let start = (slab.places[j / 2] * height + row.places[j % 2]) * width;
+                        *line = (start, slab.weights[j / 2] * row.weights[j % 2]);
+                    }
                     for (y, column) in line.iter_mut().zip(columns) {
-                        *y = corner_sum(plane, &lines[..count], column, backwards);
+                        *y = corner_sum(plane, &lines, column, backwards);
                     }
                 }
             },
@@ -174,7 +164,7 @@ pub fn corners<R: Real>(
 }
 
 #[inline(always)]
-fn corner_sum<R: Real>(plane: &[R], lines: &[(usize, R)], column: &Taps<R>, backwards: bool) -> R {
+fn corner_sum<R: Real>(plane: &[R], lines: &[(usize, R); 4], column: &Taps<R>, backwards: bool) -> R {
     let corner = |n: usize| {
         let (start, weight) = lines[n / 2];
         (plane[start + column.places[n % 2]], weight * column.weights[n % 2])
