@@ -54,10 +54,27 @@ pub(crate) struct Call<'py> {
     leaves: Vec<(Tensor, Bound<'py, PyAny>)>,
     /// Tensors of PyTorch, with the version of ours when they came in.
     versions: Vec<(Tensor, Bound<'py, PyAny>, u64)>,
+    /// Tensors over copies of what PyTorch has only marked as conjugated or negated: the version that came in, the object, and
+    /// the copy of it.
+    copies: Vec<(Tensor, u64, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ranges: Vec<(usize, usize, Storage)>,
 }
 
 impl<'py> Call<'py> {
+    /// Writes to the objects of copies what the call wrote to these.
+    pub(crate) fn carry_back(&self, py: Python<'py>) -> PyResult<()> {
+        for (tensor, version, object, copy) in &self.copies {
+            if tensor.version() != *version {
+                let no_grad = py.import("torch")?.call_method0("no_grad")?;
+                no_grad.call_method0("__enter__")?;
+                let copied = object.call_method1("copy_", (copy,));
+                no_grad.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
+                copied?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a tensor that came in requires a gradient.
     pub(crate) fn requires_grad(&self) -> bool {
         self.seen.iter().any(|(t, _)| t.requires_grad())
@@ -284,6 +301,9 @@ impl<'py> Call<'py> {
         if let Some((known, _, _)) = self.versions.iter().find(|(_, given, _)| given.is(object)) {
             return Ok(Some(known.clone()));
         }
+        if let Some((known, ..)) = self.copies.iter().find(|(_, _, given, _)| given.is(object)) {
+            return Ok(Some(known.clone()));
+        }
         let is_torch =
             object.get_type().module().is_ok_and(|m| m.to_str().is_ok_and(|m| m.starts_with("torch")));
         let mut source = object.clone();
@@ -298,7 +318,10 @@ impl<'py> Call<'py> {
                 source = object.call_method0(intern!(py, "detach"))?;
             }
         }
-        let Some(imported) = crate::dlpack::import(&source)? else { return Ok(None) };
+        let resolved = if is_torch { resolved(&source)? } else { None };
+        let Some(imported) = crate::dlpack::import(resolved.as_ref().unwrap_or(&source))? else {
+            return Ok(None);
+        };
         let described = imported.described().cloned();
         let tensor = described.and_then(|described| self.over(&described, imported));
         let Some(tensor) = tensor else {
@@ -315,8 +338,10 @@ impl<'py> Call<'py> {
         } else {
             tensor
         };
-        if is_torch {
-            self.versions.push((tensor.clone(), object.clone(), tensor.version()));
+        match resolved {
+            Some(copy) => self.copies.push((tensor.clone(), tensor.version(), object.clone(), copy)),
+            None if is_torch => self.versions.push((tensor.clone(), object.clone(), tensor.version())),
+            None => {}
         }
         self.seen.push((tensor.clone(), object.clone()));
         Ok(Some(tensor))
@@ -440,6 +465,17 @@ impl<'py> Call<'py> {
             _ => own(py, tensor),
         }
     }
+}
+
+/// A copy of a PyTorch tensor with its pending conjugation and negation carried out, which DLPack does not tell of; None where
+/// there are none.
+fn resolved<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = tensor.py();
+    let is = |name| tensor.call_method0(name)?.is_truthy();
+    if !is(intern!(py, "is_neg"))? && !is(intern!(py, "is_conj"))? {
+        return Ok(None);
+    }
+    tensor.call_method0("resolve_conj")?.call_method0("resolve_neg").map(Some)
 }
 
 fn own<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {

@@ -311,6 +311,7 @@ impl PyProgram {
         runs::pass_warnings(py)?;
         let result = result.map_err(errors::of_program)?;
         LAST.with_borrow_mut(|last| last.set(core, self.object.as_ref().map(Object::class), name));
+        call.carry_back(py)?;
         let written = call.written();
         if records && is_torch {
             static LINKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

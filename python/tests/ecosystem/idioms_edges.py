@@ -570,5 +570,35 @@ def exceptions_keep_their_name():
         assert False
 
 
+# --- what PyTorch has only marked ---
+
+
+@idiom
+def conjugated_and_negated_arguments() -> None:
+    @J.script
+    def real_and_twice(z: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        return torch.view_as_real(z.clone()) * 2, y + y
+
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    marked, negative = z.conj(), z.conj().imag
+    assert marked.is_conj() and negative.is_neg()
+    a, b = real_and_twice(marked, negative)
+    same(a, torch.tensor([[2.0, -4.0], [6.0, 8.0]]))
+    same(b, torch.tensor([-4.0, 8.0]))
+
+
+@idiom
+def writes_to_conjugated_arguments_are_seen() -> None:
+    @J.script
+    def add(z: torch.Tensor) -> torch.Tensor:
+        z += 1j
+        return z
+
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    marked = z.conj()
+    same(add(marked).resolve_conj(), torch.tensor([1 - 1j, 3 + 5j]))
+    same(z, torch.tensor([1 + 1j, 3 - 5j]))
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))
