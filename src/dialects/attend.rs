@@ -5,13 +5,13 @@ use crate::kernels::float::{self, AttentionShape, Heads, Scores};
 use crate::tensor::{DType, ReadBytes, Snapshot, Tensor, view};
 
 /// `softmax(scale * query · key + biases) · value` of tensors of batch, heads, rows and features; biases have the sizes of
-/// scores, maybe repeated. Where `masks` says so a row of minus infinities gives zeros. The result's rows of all heads
-/// lie side by side.
+/// scores, maybe repeated. Where `masks` says so a row of minus infinities gives zeros. Each head of the
+/// result lies by itself where heads are to be `apart`; else the rows of all heads lie side by side.
 pub(super) fn attend(
     [query, key, value]: [&Tensor; 3],
     biases: &[Tensor],
     scale: f32,
-    masks: bool,
+    (masks, apart): (bool, bool),
 ) -> Result<Tensor> {
     let (q, k, v) = (query.sizes(), key.sizes(), value.sizes());
     let (&[batch, heads, queries, width], &[_, _, keys, _], &[_, _, _, values]) =
@@ -32,6 +32,7 @@ pub(super) fn attend(
         keys: keys as usize,
         width: width as usize,
         values: values as usize,
+        apart,
     };
     let operands = all.map(rows_of).collect::<Result<Vec<Snapshot>>>()?;
     let open = operands.iter().map(|t| t.storage.read()).collect::<Result<Vec<ReadBytes>>>()?;
@@ -40,9 +41,10 @@ pub(super) fn attend(
         return Err(Diagnostic::internal("an attention without operands"));
     };
     let scores = Scores { scale, biases, masks };
-    let result = Tensor::for_writing(DType::F32, &[batch, queries, heads, values])?;
+    let sizes = if apart { [batch, heads, queries, values] } else { [batch, queries, heads, values] };
+    let result = Tensor::for_writing(DType::F32, &sizes)?;
     result.write::<f32, _>(|out, _| float::attention(shape, [*query, *key, *value], scores, out))??;
-    result.look(|layout| view::transpose(layout, 1, 2))
+    if apart { Ok(result) } else { result.look(|layout| view::transpose(layout, 1, 2)) }
 }
 
 /// A tensor whose rows lie side by side.

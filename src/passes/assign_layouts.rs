@@ -18,6 +18,7 @@ use hashbrown::{HashMap, HashSet};
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool> {
     let mut layers: Vec<(OpId, usize)> =
         graph.all_ops().into_iter().filter_map(|op| Some((op, format_of(graph, op)?))).collect();
+    layers.retain(|(op, _)| !is_seen(graph, context, *op));
     let (count, free) = loop {
         // A batch norm alone takes images as they are.
         let count = layers.iter().filter(|(op, _)| graph.kind(*op) != layer::NORM).count();
@@ -41,6 +42,12 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool
         forget_strides(graph, value);
     }
     Ok(true)
+}
+
+/// Whether an op is an attention whose result is seen wherever it is used: it is written in order of rows at no cost.
+fn is_seen(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    let seen = |result: ValueId| graph.uses(result).all(|used| !takes_any(graph, context, used));
+    graph.kind(op) == layer::ATTENTION && graph.result(op, 0).is_some_and(seen)
 }
 
 /// Leaves the layers of which values are made as they are: those whose results come to them without another layer between.

@@ -239,13 +239,11 @@ impl Attention {
             }
         }
         let operands = [&self.query, &self.key, &self.value];
-        let result = attend(operands, &biases, self.scale as f32, !biases.is_empty())?;
+        let rows = Layout::contiguous(&[batch, heads, queries, values])?.strides;
         let dense = operands.iter().all(|t| t.strides().last() == Some(&1));
-        let wanted = if dense && values == width {
-            self.query_strides()
-        } else {
-            Layout::contiguous(&result.sizes())?.strides
-        };
+        let wanted = if dense && values == width { self.query_strides() } else { rows.clone() };
+        let masks = !biases.is_empty();
+        let result = attend(operands, &biases, self.scale as f32, (masks, wanted == rows))?;
         with_strides(result, &wanted).map(Some)
     }
 

@@ -6,7 +6,7 @@ use super::kernels::place::pick;
 use super::kernels::wide::Wide;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::{products, trial};
+use crate::dialects::shapes::{layers, products};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Tensor, view};
@@ -28,19 +28,19 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, None),
-    ).infer(trial::kernel),
+    ).infer(layers::bags),
     opaque(
         "aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, a.opt_int(8)?),
-    ).infer(trial::kernel),
+    ).infer(layers::bags),
     opaque(
         "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, Some(a.int(8)?).filter(|i| *i >= 0)),
-    ).infer(trial::kernel),
+    ).infer(layers::bags),
     opaque(
         "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, Some(a.int(8)?).filter(|i| *i >= 0)),
-    ).infer(trial::kernel),
+    ).infer(layers::bags),
 ];
 
 fn out_of_range(_: i64) -> Diagnostic {
@@ -171,7 +171,8 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
     })?;
     let padding = padding.map(|p| if p < 0 { p + rows } else { p });
     let factors = weights.map(Tensor::elements_as::<f64>).transpose()?;
-    let table = Table { elements: weight.elements_as::<f64>()?, width: width as usize };
+    // Only the rows that are named: tables are large.
+    let table = Table { elements: pick(weight, 0, &places)?.elements_as::<f64>()?, width: width as usize };
     let mut out = Bags::default();
     for bag in 0..count {
         let members =
@@ -194,6 +195,7 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
     Ok([output, offset2bag, sizes, last].into_iter().map(Value::Tensor).collect())
 }
 
+/// A row for each index of the list.
 struct Table {
     elements: Scratch<f64>,
     width: usize,
@@ -221,7 +223,7 @@ impl Bags {
         self.values.resize(start + table.width, 0.0)?;
         self.largest.resize(start + table.width, 0)?;
         for (n, member) in members.iter().enumerate() {
-            let row = places[*member] * table.width;
+            let row = member * table.width;
             let factor = factors.map_or(1.0, |f| f[*member]);
             for c in 0..table.width {
                 let x = table.elements[row + c] * factor;

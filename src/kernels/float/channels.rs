@@ -2,6 +2,7 @@
 //! of the layout. Knows layers, no ops.
 
 use super::epilogue::{Column, Epilogue, spans};
+use super::transpose::Transpose;
 use super::vector::{Isa, LANES, Lanes, Work, with};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::pool;
@@ -206,7 +207,7 @@ impl Work for Gate<'_> {
 /// Turns matrices of `rows` by `columns` floats: with rows the channels and columns the pixels this makes channels innermost,
 /// with rows the pixels it makes a plane of each channel. Fails where sizes do not fit.
 pub fn transpose(x: &[f32], batch: usize, rows: usize, columns: usize, out: &mut [f32]) -> Result<()> {
-    /// Side of a block: its lines stay in the first cache.
+    /// Columns of a piece of work: their lines stay in the first cache.
     const SIDE: usize = 16;
     let size = rows.checked_mul(columns);
     if size.and_then(|n| n.checked_mul(batch)) != Some(x.len()) || x.len() != out.len() {
@@ -216,17 +217,12 @@ pub fn transpose(x: &[f32], batch: usize, rows: usize, columns: usize, out: &mut
     }
     let Some(size) = size.filter(|n| *n > 0) else { return Ok(()) };
     for (x, out) in x.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
-        pool::chunks(out, SIDE * rows, |n, out| {
+        pool::try_chunks(out, SIDE * rows, |n, out| {
             let (first, count) = (n * SIDE, out.len() / rows);
-            for row in (0..rows).step_by(SIDE) {
-                let end = rows.min(row + SIDE);
-                for column in 0..count {
-                    let from = x[row * columns + first + column..].iter().step_by(columns);
-                    let to = &mut out[column * rows + row..column * rows + end];
-                    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-                }
-            }
-        });
+            let work = Transpose::new(&x[first..], [rows, count], columns, out, rows)?;
+            work.run_with(Isa::best());
+            Ok(())
+        })?;
     }
     Ok(())
 }

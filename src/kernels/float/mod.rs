@@ -19,6 +19,7 @@ mod tests;
 #[cfg(test)]
 mod tests_rows;
 mod tile;
+mod transpose;
 mod vector;
 mod winograd;
 

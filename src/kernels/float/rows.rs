@@ -183,7 +183,7 @@ pub(super) struct Softmax<'a> {
 }
 
 /// Vectors of a row that is kept in registers.
-const FEW: usize = 4;
+pub(super) const FEW: usize = 4;
 
 impl Work for Softmax<'_> {
     type Out = ();

@@ -223,9 +223,10 @@ fn attention_is_right_where_tensors_are_strided() {
             batch: random.from(1, 2),
             heads: random.from(1, 3),
             queries: random.from(1, 70),
-            keys: random.from(1, 50),
+            keys: random.from(1, 150),
             width: random.from(1, 40),
             values: random.from(1, 40),
+            apart: round % 4 > 1,
         };
         // As a layer makes them: rows of all heads.
         let strides = |rows: usize, width: usize| [rows * s.heads * width, width, s.heads * width];
@@ -248,7 +249,10 @@ fn attention_is_right_where_tensors_are_strided() {
         };
         let mut wanted = Vec::new();
         for n in 0..s.batch * s.queries * s.heads {
-            let (head, row, batch) = (n % s.heads, n / s.heads % s.queries, n / s.heads / s.queries);
+            let (head, row, batch) = match s.apart {
+                true => (n / s.queries % s.heads, n % s.queries, n / s.queries / s.heads),
+                false => (n % s.heads, n / s.heads % s.queries, n / s.heads / s.queries),
+            };
             let score = |j: usize| {
                 let dot: f64 =
                     (0..s.width).map(|i| at(&query, batch, head, row, i) * at(&key, batch, head, j, i)).sum();
@@ -267,6 +271,30 @@ fn attention_is_right_where_tensors_are_strided() {
             attention_with(isa, s, [query, key, value], scores, &mut out).expect("it fits");
             near(&out, &wanted, &format!("attention {s:?} {isa:?}"));
         }
+    }
+}
+
+#[test]
+fn attention_keeps_means_of_large_numbers_and_order_of_huge_scores() {
+    let s = AttentionShape { batch: 1, heads: 1, queries: 3, keys: 100, width: 1, values: 2, apart: true };
+    let rows = |values: &'static [f32], width: usize| Heads { values, strides: [0, 0, width] };
+    // Sums of a hundred such values are infinite, their mean is not; of the other column each is NaN or infinite.
+    static LARGE: [f32; 200] = {
+        let mut values = [3e38; 200];
+        values[1] = f32::INFINITY;
+        values
+    };
+    // Products that are finite, and infinite once they are scaled; the last row is as PyTorch has it.
+    static QUERIES: [f32; 3] = [0.0, 1.0, 3e38];
+    static KEYS: [f32; 100] = [1.0; 100];
+    let operands = [rows(&QUERIES, 1), rows(&KEYS, 1), rows(&LARGE, 2)];
+    for isa in Isa::supported() {
+        let mut out = [7.0; 6];
+        let scores = Scores { scale: 2.0, biases: &[], masks: false };
+        attention_with(isa, s, operands, scores, &mut out).expect("it fits");
+        assert!((out[0] / 3e38 - 1.0).abs() < 1e-5 && (out[2] / 3e38 - 1.0).abs() < 1e-5, "{out:?} {isa:?}");
+        assert!(out[1] == f32::INFINITY && out[3] == f32::INFINITY, "{out:?} {isa:?}");
+        assert!(out[4].is_nan() && out[5].is_nan(), "{out:?} {isa:?}");
     }
 }
 

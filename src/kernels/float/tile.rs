@@ -6,6 +6,7 @@
 #![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
 
 use super::epilogue::{Epilogue, Finish, spans};
+use super::transpose::Transpose;
 use super::vector::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Avx2, Avx512};
@@ -102,7 +103,7 @@ impl Panels {
     }
 
     /// Zeros.
-    fn empty(columns: usize, depth: usize) -> Result<Panels> {
+    pub fn empty(columns: usize, depth: usize) -> Result<Panels> {
         let room = columns.checked_next_multiple_of(LANES).and_then(|n| n.checked_mul(depth));
         let room = room.and_then(|n| n.checked_add(CACHE_LINE)).unwrap_or(usize::MAX);
         let weights = memory::filled(room, 0f32)?;
@@ -110,35 +111,31 @@ impl Panels {
         Ok(Panels { weights, begin, columns, depth, width: Isa::best().columns() })
     }
 
-    /// Packs weights whose columns are rows of `depth` floats that lie `stride` apart; they must be there.
-    pub fn of_rows(columns: usize, depth: usize, rows: &[f32], stride: usize) -> Result<Panels> {
-        let mut panels = Panels::empty(columns, depth)?;
-        let mut to = panels.begin;
-        for first in (0..columns).step_by(panels.width) {
-            let width = panels.width_of(first);
-            let block = &mut panels.weights[to..to + width * depth];
-            for column in first..columns.min(first + width) {
-                let places = block[column - first..].iter_mut().step_by(width);
-                places.zip(&rows[column * stride..][..depth]).for_each(|(to, from)| *to = *from);
-            }
+    /// Packs in their place weights whose columns are rows of `depth` floats that lie `stride` apart. Fails where they are
+    /// not there.
+    pub fn fill_with_rows(&mut self, rows: &[f32], stride: usize) -> Result<()> {
+        let (columns, depth, mut to) = (self.columns, self.depth, self.begin);
+        for first in (0..columns).step_by(self.width) {
+            let width = self.width_of(first);
+            let block = &mut self.weights[to..to + width * depth];
+            let size = [width.min(columns - first), depth];
+            Transpose::new(&rows[first * stride..], size, stride, block, width)?.run_with(Isa::best());
             to += width * depth;
         }
-        Ok(panels)
+        Ok(())
     }
 
     /// Packs weights whose terms are rows of `columns` floats that lie `stride` apart; they must be there.
-    pub fn of_columns(columns: usize, depth: usize, rows: &[f32], stride: usize) -> Result<Panels> {
-        let mut panels = Panels::empty(columns, depth)?;
-        let mut to = panels.begin;
-        for first in (0..columns).step_by(panels.width) {
-            let width = panels.width_of(first);
+    pub fn fill_with_columns(&mut self, rows: &[f32], stride: usize) {
+        let (columns, depth, mut to) = (self.columns, self.depth, self.begin);
+        for first in (0..columns).step_by(self.width) {
+            let width = self.width_of(first);
             let count = width.min(columns - first);
             for k in 0..depth {
-                panels.weights[to..to + count].copy_from_slice(&rows[k * stride + first..][..count]);
+                self.weights[to..to + count].copy_from_slice(&rows[k * stride + first..][..count]);
                 to += width;
             }
         }
-        Ok(panels)
     }
 
     /// Columns of the block that begins at `first`.
@@ -291,6 +288,18 @@ impl<'a> Block<'a> {
     /// The instructions that it is computed with.
     pub fn isa(&self) -> Isa {
         self.isa
+    }
+
+    /// Some channels of a pixel; None where they do not all lie in the block.
+    pub fn row(&mut self, pixel: usize, column: usize, count: usize) -> Option<&mut [f32]> {
+        let at = pixel.checked_mul(self.pitch)?.checked_add(column)?;
+        let end = column.checked_add(count)?;
+        let inside = self.pixels.contains(&pixel) && column >= self.columns.start && end <= self.columns.end;
+        if !inside || at.checked_add(count)? > self.len {
+            return None;
+        }
+        // SAFETY: inside the result and the block, which is the only one that writes there while it is borrowed.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.out.add(at), count) })
     }
 
     /// Writes a vector of a pixel's channels. What does not lie in the block is not written.

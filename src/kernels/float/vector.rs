@@ -117,6 +117,20 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
     #[inline(always)]
     fn prefetch(self, _at: *const f32) {}
 
+    /// Writes eight rows of eight numbers, `stride` apart, as columns of eight rows that lie `pitch` apart.
+    ///
+    /// # Safety
+    /// All of the first must be readable, all of the second writable, and none be both.
+    #[inline(always)]
+    unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, pitch: usize) {
+        for n in 0..8 {
+            for i in 0..8 {
+                // SAFETY: the caller's promise.
+                unsafe { *to.add(i * pitch + n) = *from.add(n * stride + i) };
+            }
+        }
+    }
+
     /// The numbers of an array.
     #[inline(always)]
     fn load(self, from: &[f32; LANES]) -> Self::V {
@@ -264,6 +278,11 @@ impl Lanes for Avx512 {
     type V = __m512;
 
     #[inline(always)]
+    unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, pitch: usize) {
+        // SAFETY: the caller's promise; both kinds of machines have AVX.
+        unsafe { transpose8(from, stride, to, pitch) }
+    }
+    #[inline(always)]
     fn prefetch(self, at: *const f32) {
         unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
     }
@@ -366,6 +385,44 @@ impl Lanes for Avx512 {
     }
 }
 
+/// As [`Lanes::transpose8`] says: pairs of rows, then fours, then halves.
+///
+/// # Safety
+/// As there; AVX must be enabled where this is inlined.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn transpose8(from: *const f32, stride: usize, to: *mut f32, pitch: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let row = |n: usize| _mm256_loadu_ps(from.add(n * stride));
+        let pair = |a, b| (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+        let (p0, p1) = pair(row(0), row(1));
+        let (p2, p3) = pair(row(2), row(3));
+        let (p4, p5) = pair(row(4), row(5));
+        let (p6, p7) = pair(row(6), row(7));
+        let four = |a, b| (_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0xEE>(a, b));
+        let (f0, f1) = four(p0, p2);
+        let (f2, f3) = four(p1, p3);
+        let (f4, f5) = four(p4, p6);
+        let (f6, f7) = four(p5, p7);
+        let low = |a, b| _mm256_permute2f128_ps::<0x20>(a, b);
+        let high = |a, b| _mm256_permute2f128_ps::<0x31>(a, b);
+        let columns = [
+            low(f0, f4),
+            low(f1, f5),
+            low(f2, f6),
+            low(f3, f7),
+            high(f0, f4),
+            high(f1, f5),
+            high(f2, f6),
+            high(f3, f7),
+        ];
+        for (n, column) in columns.into_iter().enumerate() {
+            _mm256_storeu_ps(to.add(n * pitch), column);
+        }
+    }
+}
+
 /// The first lanes.
 #[inline(always)]
 fn mask(lanes: usize) -> u16 {
@@ -377,6 +434,11 @@ fn mask(lanes: usize) -> u16 {
 impl Lanes for Avx2 {
     type V = [__m256; 2];
 
+    #[inline(always)]
+    unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, pitch: usize) {
+        // SAFETY: the caller's promise; both kinds of machines have AVX.
+        unsafe { transpose8(from, stride, to, pitch) }
+    }
     #[inline(always)]
     fn prefetch(self, at: *const f32) {
         unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }

@@ -220,12 +220,8 @@ pub(super) fn attention(a: &Args<'_>) -> Result<Outputs> {
     let rows = image_sizes(query)?;
     let scores = [rows[0], rows[1], rows[2], image_sizes(&key)?[2]];
     let biases = a.tensors(3)?.iter().map(|bias| spread(bias, scores)).collect::<Result<Vec<Tensor>>>()?;
-    let result = attend([query, &key, value], &biases, a.float(4)? as f32, false)?;
-    if a.int(super::ATTENTION_FORMAT)? == CHANNELS_LAST {
-        one(result)
-    } else {
-        one(restored(&result, &contiguous_strides(&result.sizes()))?)
-    }
+    let apart = a.int(super::ATTENTION_FORMAT)? != CHANNELS_LAST;
+    one(attend([query, &key, value], &biases, a.float(4)? as f32, (false, apart))?)
 }
 
 /// A term of scores in their sizes; one of five dimensions has the batch in two.
