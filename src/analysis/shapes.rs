@@ -185,7 +185,7 @@ impl State<'_> {
             self.keep_numbers(op, &values);
             return Some(values.iter().map(Known::of_value).collect());
         }
-        let call = Operands { op: &row, values: operands, symbols: self.symbols };
+        let call = Operands::new(&row, operands, self.symbols);
         if let Some(results) = infer(&call) {
             return Some(results);
         }

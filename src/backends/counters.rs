@@ -168,6 +168,11 @@ impl FusionCounters {
         }
     }
 
+    /// Keeps what passes logged that made plans.
+    pub fn keep_log(&self, taken: &str) {
+        self.log.append(taken);
+    }
+
     /// Takes what was logged so far.
     pub fn take_log(&self) -> String {
         self.log.take()

@@ -112,6 +112,11 @@ impl Log {
         }
     }
 
+    /// Keeps what other logs took for the same specification.
+    pub fn append(&self, taken: &str) {
+        self.text.lock().push_str(taken);
+    }
+
     /// Takes what was collected.
     pub fn take(&self) -> String {
         std::mem::take(&mut self.text.lock())

@@ -12,6 +12,7 @@
 use super::{Context, constants, cse, dce, walk};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
+use crate::dialects::shapes::product;
 use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, Variant};
 use crate::eval;
 use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
@@ -19,6 +20,8 @@ use crate::value::Value;
 
 /// Larger results are not made at compile time.
 const MAX_ELEMENTS: i64 = 1 << 20;
+/// Nor larger ones than these by [`fold`] where they take no more room than an operand: weights that are made of other weights.
+const MAX_OF_WEIGHTS: i64 = 1 << 24;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = AliasDb::new(context.registry, Some(context.module), graph);
@@ -154,7 +157,7 @@ impl Propagation<'_> {
             .collect::<Option<_>>()?;
         let row = number_row(self.context.registry, graph, op, row, &mut values);
         let view = self.inside && row.def().family == Family::View;
-        if !view && !is_small(&row, &values) {
+        if !(view || is_small(&row, &values) || self.inside && is_no_larger(graph, op, &values)) {
             return None;
         }
         let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
@@ -247,6 +250,17 @@ pub(super) fn is_small(row: &Op, values: &[Value]) -> bool {
         _ => 1,
     };
     values.iter().all(|value| number(value) <= MAX_ELEMENTS)
+}
+
+/// Whether the results are known to be tensors with no more elements than the largest operand has, and not too many.
+fn is_no_larger(graph: &Graph, op: OpId, operands: &[Value]) -> bool {
+    let given = operands.iter().filter_map(|value| Some(value.to_tensor().ok()?.numel() as i64)).max();
+    let made = |value: &ValueId| match graph.ty(*value).kind() {
+        TypeKind::Tensor(t) => product(t.sizes.as_deref()?),
+        _ => None,
+    };
+    let made = graph.results(op).iter().map(made).collect::<Option<Vec<i64>>>();
+    given.zip(made).is_some_and(|(given, made)| made.iter().all(|n| *n <= given.min(MAX_OF_WEIGHTS)))
 }
 
 /// Puts the ops of a block in the place of the op that it is nested in.

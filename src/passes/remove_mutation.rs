@@ -207,7 +207,8 @@ impl<'a> Removal<'a> {
         let Ok(row) = resolve(self.registry, graph, op) else { return false };
         let values: Vec<Known> = graph.operands(op).iter().map(|v| self.known_of(graph, *v)).collect();
         let Some(Known::Tensor(own)) = values.first() else { return false };
-        let call = Operands { op: &row, values: &values, symbols: &Cell::new(i64::MIN / 2) };
+        let symbols = Cell::new(i64::MIN / 2);
+        let call = Operands::new(&row, &values, &symbols);
         let found = match infer(&call).as_deref() {
             Some([Known::Tensor(found)]) => found.clone(),
             _ => TensorType::default(),

@@ -446,7 +446,7 @@ fn inferred(loaded: &Loaded, op: &Op, children: &[Id]) -> Option<Type> {
     }
     let values: Vec<Known> = children.iter().map(|id| known(loaded, *id)).collect();
     let symbols = Cell::new(0);
-    let mut found = shapes::infer(&Operands { op, values: &values, symbols: &symbols })?;
+    let mut found = shapes::infer(&Operands::new(op, &values, &symbols))?;
     let Some(Known::Tensor(mut tensor)) = found.pop() else { return None };
     if symbols.get() != 0 {
         // Sizes that only running it tells.

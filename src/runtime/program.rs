@@ -160,7 +160,7 @@ impl Program {
     }
 
     /// The same program with a log of what becomes of its fusion groups, under the topic `fusion`: each kernel that is
-    /// compiled or refused, and at level `debug` each call.
+    /// compiled or refused, and at level `debug` each call; and of the passes that make plans, under their names.
     pub fn logging(&self, spec: &LogSpec) -> Program {
         self.with_module(self.0.module.clone(), Setting { log: spec.clone(), ..self.setting() })
     }

@@ -1,9 +1,10 @@
 //! `flambeau explain`: what becomes of a call: the plan that was made for its arguments, op by op with time and bytes, and
-//! where strides had to be restored, its guards, what it has folded, the borders of its groups, its memory; or why there is no plan.
+//! where strides had to be restored, its guards, what it has folded, the borders of its groups, where types are lost, its memory; or why there is no plan.
 
 mod borders;
 mod folded;
 mod memory;
+mod untyped;
 
 use super::check::{fusion_json, plans_json};
 use super::grad;
@@ -66,6 +67,9 @@ pub struct Options {
     /// Seed of the random generator, and of the numbers of --input
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Log passes, those that make plans among them, and under `fusion` what becomes of fusion groups: 'simplify:>assign-layouts' [default: FLAMBEAU_LOG]
+    #[arg(long, value_name = "SPEC")]
+    log: Option<String>,
     /// Print the graph of the plan too
     #[arg(long)]
     graph: bool,
@@ -107,9 +111,11 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
     let name = options.file.display().to_string();
-    let program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
+    let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
+    let settings = Settings { log: log.clone(), ..Settings::default() };
+    let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = prepare::placed(program, options.device.open(io)?.as_ref());
-    let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT));
+    let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT)).logging(&log);
     let call = |run: &Run, io: &Io<'_>| {
         let arguments = given.values(options.seed, io.directory)?;
         if options.wrt.is_empty() {
@@ -119,7 +125,9 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         let answer = program.run(&entry, arguments, run)?;
         grad::gradients(&answer, &wanted, run, |_| ()).map(drop)
     };
-    let seen = look(&run, || call(&run, io))?;
+    let seen = look(&run, || call(&run, io));
+    io.message(&program.take_log());
+    let seen = seen?;
     let seen = seen.lock();
     match options.json {
         true => io.print(&format!("{}\n", json(&program, &seen))),
@@ -193,6 +201,7 @@ fn report(program: &Program, seen: &Seen, with_graph: bool) -> String {
         out.push_str(&memory_of(&graph, seen).to_text(&graph));
         out.push_str(&Folded::of(&graph, makings.get(&id).map(|made| &**made)).to_text());
         out.push_str(&borders::to_text(&borders::of(&graph, program.registry())));
+        out.push_str(&untyped::to_text(&untyped::of(&graph, program.registry())));
         out.push_str(&guards_text("guards", guards.iter().filter(|guard| guard.plan == Some(id))));
         if let Some(made) = makings.get(&id) {
             out.push_str(&making::text(made));
@@ -268,6 +277,7 @@ fn json(program: &Program, seen: &Seen) -> Json {
             "ops": ops_json(&graph, program, seen),
             "guards": guards.iter().filter(|guard| guard.plan == Some(id)).map(guard_json).collect::<Vec<Json>>(),
             "borders": borders::to_json(&borders::of(&graph, program.registry())),
+            "untyped": untyped::to_json(&untyped::of(&graph, program.registry())),
             "folded": Folded::of(&graph, made).to_json(),
             "memory": memory_of(&graph, seen).to_json(),
         })

@@ -198,8 +198,8 @@ pub fn run_passes(
     })
 }
 
-/// What is logged, from a command's option or else from `FLAMBEAU_LOG`: topics are passes, and `fusion` for what becomes of
-/// fusion groups at run time. An option must name what exists; the variable may be meant for another command.
+/// What is logged, from a command's option or else from `FLAMBEAU_LOG`: topics are passes, those that make plans
+/// among them, and `fusion` for what becomes of fusion groups at run time. An option must name what exists; the variable may be meant for another command.
 pub fn log_spec(option: Option<&str>, set: &PassSet) -> Result<LogSpec> {
     let Some(text) = option else {
         return LogSpec::parse(&std::env::var("FLAMBEAU_LOG").unwrap_or_default());

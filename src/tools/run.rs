@@ -66,7 +66,7 @@ pub struct Options {
     /// random generator where it was drawn from
     #[arg(long)]
     time: bool,
-    /// Log passes, and under `fusion` what becomes of fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
+    /// Log passes, those that make plans among them, and under `fusion` what becomes of fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
     /// Seed of the random generator [default: from the system's entropy] and of the numbers of --input [default: 0]

@@ -43,7 +43,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addr,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .inplace()
     .out("out"),
     contraction(
@@ -55,7 +55,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addbmm,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .inplace()
     .out("out"),
     contraction("aten::mv(Tensor self, Tensor vec) -> Tensor", |a| {
@@ -68,7 +68,7 @@ pub static OPS: &[OpDef] = &[
         one(dot("dot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
     }).infer(products::matmul)
     .out("out"),
-    contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).infer(trial::kernel).out("out"),
+    contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).infer(trial::stand_ins).out("out"),
     contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer)
         .out("out").aliases(&[Alias::new("ger")]),
     contraction("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {
@@ -78,9 +78,9 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
         bilinear,
-    ).infer(trial::kernel),
+    ).infer(trial::stand_ins),
     contraction("aten::chain_matmul(Tensor[] matrices) -> Tensor", |a| one(chain("chain_matmul", &a.tensors(0)?)?)).out("out"),
-    contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).infer(trial::kernel).out("out"),
+    contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).infer(trial::stand_ins).out("out"),
     composite(
         "aten::kron(Tensor self, Tensor other) -> Tensor",
         "def kron(self: Tensor, other: Tensor) -> Tensor:
@@ -108,7 +108,7 @@ pub static OPS: &[OpDef] = &[
 ",
     )
     .out("out"),
-    contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).infer(trial::kernel).out("out"),
+    contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).infer(trial::stand_ins).out("out"),
 ];
 
 /// The dot products of vectors along a dimension, the first conjugated.

@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[
         "aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor",
         |a| first(whole(a, 3)?),
     )
-    .infer(trial::kernel)
+    .infer(trial::stand_ins)
     .grad("self: grad * torch.ops.aten.fake_quantize_per_tensor_affine_cachemask(self, scale, zero_point, quant_min, quant_max)[1]"),
     opaque(
         "aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor",
@@ -29,7 +29,7 @@ pub static OPS: &[OpDef] = &[
         "aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
         |a| whole(a, 3),
     )
-    .infer(trial::kernel)
+    .infer(trial::stand_ins)
     .grad("self: grad * mask"),
     opaque(
         "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",

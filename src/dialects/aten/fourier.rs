@@ -4,7 +4,7 @@ use super::convert::with_strides;
 use super::kernels::fourier::{Direction, Grid};
 use super::kernels::fourier_layout as layout;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::trial;
+use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::view::{dense_like, wrap_dims};
 use crate::tensor::{DType, Dims, Tensor};
@@ -14,104 +14,104 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Fft)
     })
-    .infer(trial::kernel)
+    .infer(layers::complex_transform)
     .out("out"),
     opaque("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Inverse)
     })
-    .infer(trial::kernel)
+    .infer(layers::complex_transform)
     .out("out"),
     opaque("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Real)
     })
-    .infer(trial::kernel)
+    .infer(layers::half_transform)
     .out("out"),
     opaque("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::InverseReal)
     })
-    .infer(trial::kernel)
+    .infer(layers::real_transform)
     .out("out"),
     opaque("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Hermitian)
     })
-    .infer(trial::kernel)
+    .infer(layers::real_transform)
     .out("out"),
     opaque("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::InverseHermitian)
     })
-    .infer(trial::kernel)
+    .infer(layers::half_transform)
     .out("out"),
     opaque(
         "aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Fft),
     )
-    .infer(trial::kernel)
+    .infer(layers::complex_transform)
     .out("out"),
     opaque(
         "aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Inverse),
     )
-    .infer(trial::kernel)
+    .infer(layers::complex_transform)
     .out("out"),
     opaque(
         "aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Real),
     )
-    .infer(trial::kernel)
+    .infer(layers::half_transform)
     .out("out"),
     opaque(
         "aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseReal),
     )
-    .infer(trial::kernel)
+    .infer(layers::real_transform)
     .out("out"),
     opaque(
         "aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Hermitian),
     )
-    .infer(trial::kernel)
+    .infer(layers::real_transform)
     .out("out"),
     opaque(
         "aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseHermitian),
     )
-    .infer(trial::kernel)
+    .infer(layers::half_transform)
     .out("out"),
     opaque(
         "aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Fft),
     )
-    .infer(trial::kernel)
+    .infer(layers::complex_transform)
     .out("out"),
     opaque(
         "aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Inverse),
     )
-    .infer(trial::kernel)
+    .infer(layers::complex_transform)
     .out("out"),
     opaque(
         "aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Real),
     )
-    .infer(trial::kernel)
+    .infer(layers::half_transform)
     .out("out"),
     opaque(
         "aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseReal),
     )
-    .infer(trial::kernel)
+    .infer(layers::real_transform)
     .out("out"),
     opaque(
         "aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Hermitian),
     )
-    .infer(trial::kernel)
+    .infer(layers::real_transform)
     .out("out"),
     opaque(
         "aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseHermitian),
     )
-    .infer(trial::kernel)
+    .infer(layers::half_transform)
     .out("out"),
     composite(
         "aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",

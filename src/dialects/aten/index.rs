@@ -54,7 +54,7 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
         masked_index,
-    ).infer(trial::kernel),
+    ).infer(trial::stand_ins),
     gather(
         "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
         masked_index_put,
@@ -74,9 +74,9 @@ pub static OPS: &[OpDef] = &[
     gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy).infer(joins::same_sizes)
         .apart(&[2, 3]).inplace()
         .out_exact("out"),
-    gather("aten::take(Tensor self, Tensor index) -> Tensor", take).infer(trial::kernel)
+    gather("aten::take(Tensor self, Tensor index) -> Tensor", take).infer(trial::stand_ins)
         .apart(&[0, 1]).out("out"),
-    gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel).out_exact("out"),
+    gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).quantized(crate::dialects::Quantized::Integers).infer(trial::stand_ins).out_exact("out"),
     gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)
         .apart(&[1, 2]).inplace()
         .out_exact("out"),

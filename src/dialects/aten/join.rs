@@ -4,7 +4,7 @@ use super::convert::{in_format_of, laid_out_as};
 use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::{joins, trial};
+use crate::dialects::shapes::{joins, layers, trial};
 use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, composite, gather, one, view};
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Dims, Rank, Tensor, broadcast_all, check_promotions, view as layout, wrap_dim};
@@ -46,12 +46,12 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
         interleave_int,
-    ).rare("u8").infer(trial::kernel),
+    ).rare("u8").infer(layers::interleaved),
     gather("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll)
         .rare("u8").infer(joins::row_major)
         .grad("self: grad.roll([-i for i in shifts], dims)")
         .out_exact("out"),
-    gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90).infer(trial::kernel)
+    gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90).infer(trial::stand_ins)
         .grad("self: grad.rot90(-k, dims)")
         .out_exact("out"),
     gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?)).rare("u8").quantized(crate::dialects::Quantized::Integers)
@@ -64,11 +64,11 @@ pub static OPS: &[OpDef] = &[
     gather("aten::flipud(Tensor self) -> Tensor", |a| flip_at(a, 0, 1))
         .rare("u8").infer(joins::same_sizes)
         .grad("self: grad.flipud()"),
-    gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel).out_exact("out"),
+    gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(layers::moved).out_exact("out"),
     gather("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers),
-    gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
+    gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(layers::shuffled)
         .out_exact("out"),
-    gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
+    gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle).quantized(crate::dialects::Quantized::Integers).infer(layers::unshuffled)
         .grad("self: torch.pixel_shuffle(grad, downscale_factor)")
         .out_exact("out"),
     view("aten::atleast_1d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 1)?))

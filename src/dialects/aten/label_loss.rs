@@ -14,17 +14,17 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
         |a| one(Labels::new(a)?.vectors()?.0),
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("out"),
     opaque(
         "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
         |a| one(Labels::new(a)?.images()?.0),
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("out"),
     opaque(
         "aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
         |a| one(Labels::new(a)?.any_rank()?),
-    ).infer(trial::kernel),
+    ).infer(trial::stand_ins),
     opaque(
         "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
         |a| pair(Labels::new(a)?.vectors()?),
@@ -36,12 +36,12 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
         multi_margin,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("out"),
     opaque(
         "aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
         |a| one(multilabel_margin(a)?.0),
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("out"),
     opaque(
         "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    opaque("aten::linalg_det(Tensor A) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).infer(trial::kernel).out_exact("out"),
+    opaque("aten::linalg_det(Tensor A) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).infer(trial::stand_ins).out_exact("out"),
     opaque("aten::det(Tensor self) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).alias_of("linalg_det"),
     opaque("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", |a| {
         let (result, packed, pivots) = determinant(a, "linalg.det")?;
@@ -25,7 +25,7 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", |a| {
         let [sign, log, ..] = sign_and_log(a)?;
         several([sign, log])
-    }).outs("out", &["sign", "logabsdet"]).infer(trial::kernel),
+    }).outs("out", &["sign", "logabsdet"]).infer(trial::stand_ins),
     opaque("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", |a| {
         let [sign, log, ..] = sign_and_log(a)?;
         several([sign, log])
@@ -44,7 +44,7 @@ pub static OPS: &[OpDef] = &[
         let [packed, pivots, info] = lu_factor(a, "torch.lu_factor", a.bool(1)?)?;
         check_lu(&info)?;
         several([packed, pivots])
-    }).outs("out", &["LU", "pivots"]).infer(trial::kernel),
+    }).outs("out", &["LU", "pivots"]).infer(trial::stand_ins),
     opaque(
         "aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
         |a| {
@@ -77,7 +77,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
         lu_unpack,
-    ).outs("out", &["P", "L", "U"]).infer(trial::kernel),
+    ).outs("out", &["P", "L", "U"]).infer(trial::stand_ins),
     opaque(
         "aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
         |a| one(lu_solve(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.bool(3)?, a.bool(4)?)?),
@@ -105,7 +105,7 @@ pub static OPS: &[OpDef] = &[
             check_inverse(&info)?;
         }
         several([inverse, info])
-    }).outs("inverse", &["inverse", "info"]).infer(trial::kernel),
+    }).outs("inverse", &["inverse", "info"]).infer(trial::stand_ins),
     opaque("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", |a| {
         let [x, _, _, info] = solve(a, a.bool(2)?)?;
         check_solve(&info)?;
@@ -163,7 +163,7 @@ pub static OPS: &[OpDef] = &[
             }
             several([l, info])
         },
-    ).outs("L", &["L", "info"]).infer(trial::kernel),
+    ).outs("L", &["L", "info"]).infer(trial::stand_ins),
     opaque("aten::cholesky(Tensor self, bool upper=False) -> Tensor", |a| {
         let (l, info) = cholesky_factor(a)?;
         check_cholesky(&info)?;
@@ -189,11 +189,11 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", |a| {
         let [packed, pivots, _] = ldl_factor(a)?;
         several([packed, pivots])
-    }).outs("out", &["LD", "pivots"]).infer(trial::kernel),
+    }).outs("out", &["LD", "pivots"]).infer(trial::stand_ins),
     opaque(
         "aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)",
         |a| several(ldl_factor(a)?),
-    ).outs("out", &["LD", "pivots", "info"]).infer(trial::kernel),
+    ).outs("out", &["LD", "pivots", "info"]).infer(trial::stand_ins),
     opaque("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", ldl_solve)
         .out("out"),
     composite("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", MATRIX_POWER).out_exact("out"),

@@ -19,24 +19,24 @@ use crate::tensor::{DType, Tensor};
 /// The rows.
 #[rustfmt::skip] // texts of meanings stay as they are
 pub static OPS: &[OpDef] = &[
-    opaque("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).outs("out", &["Q", "R"]).infer(trial::kernel),
+    opaque("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).outs("out", &["Q", "R"]).infer(trial::stand_ins),
     composite(
         "aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
         "def qr(self: Tensor, some: bool=True) -> Tuple[Tensor, Tensor]:\n    \
          mode = 'complete'\n    if some:\n        mode = 'reduced'\n    \
          q, r = torch.linalg_qr(self, mode)\n    return q, r\n",
     ),
-    opaque("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf).outs("a", &["a", "tau"]).infer(trial::kernel),
-    opaque("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder_product).infer(trial::kernel).out("out"),
+    opaque("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf).outs("a", &["a", "tau"]).infer(trial::stand_ins),
+    opaque("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder_product).infer(trial::stand_ins).out("out"),
     opaque("aten::orgqr(Tensor self, Tensor input2) -> Tensor", householder_product).out("out").alias_of("linalg_householder_product"),
     opaque(
         "aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
         ormqr,
-    ).infer(trial::kernel).out("out"),
+    ).infer(trial::stand_ins).out("out"),
     opaque(
         "aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
         |a| several(singular(a.tensor(0)?, a.bool(1)?)?),
-    ).outs("U", &["U", "S", "Vh"]).infer(trial::kernel),
+    ).outs("U", &["U", "S", "Vh"]).infer(trial::stand_ins),
     opaque(
         "aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
         |a| {
@@ -47,7 +47,7 @@ pub static OPS: &[OpDef] = &[
             several([Tensor::zeros(u.dtype(), &[0])?, s, Tensor::zeros(u.dtype(), &[0])?])
         },
     ),
-    opaque("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |a| one(singular(a.tensor(0)?, false)?[1].clone())).infer(trial::kernel)
+    opaque("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |a| one(singular(a.tensor(0)?, false)?[1].clone())).infer(trial::stand_ins)
         .out_exact("out"),
     composite(
         "aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
@@ -61,18 +61,18 @@ pub static OPS: &[OpDef] = &[
     ).outs("U", &["U", "S", "V"]),
     opaque("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", |a| {
         several(hermitian(a)?)
-    }).outs("eigvals", &["eigvals", "eigvecs"]).infer(trial::kernel),
+    }).outs("eigvals", &["eigvals", "eigvecs"]).infer(trial::stand_ins),
     opaque("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| {
         let [values, vectors] = hermitian(a)?;
         let vectors = if a.bool(2)? { vectors } else { Tensor::zeros(vectors.dtype(), &[0])? };
         several([values, vectors])
     }),
-    opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).infer(trial::kernel).out_exact("out"),
+    opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).infer(trial::stand_ins).out_exact("out"),
     opaque("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| several(general(a)?)).outs("out", &["eigenvalues", "eigenvectors"])
-        .infer(trial::kernel),
-    opaque("aten::linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a)?[0].clone())).infer(trial::kernel)
+        .infer(trial::stand_ins),
+    opaque("aten::linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a)?[0].clone())).infer(trial::stand_ins)
         .out_exact("out"),
-    opaque("aten::_linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a)?[0].clone())).infer(trial::kernel),
+    opaque("aten::_linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a)?[0].clone())).infer(trial::stand_ins),
     composite(
         "aten::linalg_matrix_sqrth(Tensor self) -> Tensor",
         "def linalg_matrix_sqrth(self: Tensor) -> Tensor:\n    \
@@ -141,7 +141,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
         least_squares,
-    ).outs("out", &["solution", "residuals", "rank", "singular_values"]).infer(trial::kernel),
+    ).outs("out", &["solution", "residuals", "rank", "singular_values"]).infer(trial::stand_ins),
     composite(
         "aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         MATRIX_NORM,

@@ -80,10 +80,10 @@ pub static OPS: &[OpDef] = &[
          return result\n",
     ),
     create("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot).infer(joins::one_hot),
-    opaque("aten::complex(Tensor real, Tensor imag) -> Tensor", |a| pair(a, |re, im| (re, im))).infer(trial::kernel)
+    opaque("aten::complex(Tensor real, Tensor imag) -> Tensor", |a| pair(a, |re, im| (re, im))).infer(trial::stand_ins)
         .grad("real: torch.real(grad).sum_to_size(real.size())\nimag: torch.imag(grad).sum_to_size(imag.size())")
         .out_as("out", OutRule::Argument),
-    opaque("aten::polar(Tensor abs, Tensor angle) -> Tensor", |a| pair(a, |r, t| (r * t.cos(), r * t.sin()))).infer(trial::kernel).out_as("out", OutRule::Argument),
+    opaque("aten::polar(Tensor abs, Tensor angle) -> Tensor", |a| pair(a, |r, t| (r * t.cos(), r * t.sin()))).infer(trial::stand_ins).out_as("out", OutRule::Argument),
     opaque("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal),
 ];
 

@@ -8,7 +8,7 @@ use super::kernels::vector_rows::sum_wide;
 use super::kernels::wide::store;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::{joins, pointwise, trial};
+use crate::dialects::shapes::{joins, layers, pointwise, trial};
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::float::rows;
 use crate::resources::{Collect, Scratch, memory, pool};
@@ -29,7 +29,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
-    ).infer(trial::kernel)
+    ).infer(layers::batch_norm)
     .hidden_writes("training", "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     .functional("aten::_native_batch_norm_legit_functional"),
     opaque(
@@ -44,11 +44,11 @@ pub static OPS: &[OpDef] = &[
             batch.check()?;
             native_batch(batch)
         },
-    ).infer(trial::kernel),
+    ).infer(layers::batch_norm),
     opaque(
         "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, false, 5)?),
-    ).infer(trial::kernel),
+    ).infer(layers::batch_norm),
     opaque(
         "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
         |a| {
@@ -59,7 +59,7 @@ pub static OPS: &[OpDef] = &[
             results.extend([mean.into(), var.into()]);
             Ok(results)
         },
-    ).infer(trial::kernel),
+    ).infer(layers::batch_norm),
     opaque(
         "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| with_reserve(Batch::new(a, 3, true, 5)?),
@@ -99,7 +99,7 @@ pub static OPS: &[OpDef] = &[
                 layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?;
             Ok(smallvec![y.into(), mean.into(), rstd.into()])
         },
-    ).infer(trial::kernel),
+    ).infer(layers::layer_norm),
     opaque(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,
@@ -107,7 +107,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,
-    ).infer(trial::kernel),
+    ).infer(layers::group_norm),
     opaque(
         "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
         |a| one(root_mean_square(a)?.0),

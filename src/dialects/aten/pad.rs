@@ -5,7 +5,7 @@ use super::kernels::fill::full_checked;
 use super::kernels::place::{identity, remap};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::trial;
+use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
@@ -15,7 +15,7 @@ use num_complex::Complex64;
 pub static OPS: &[OpDef] = &[
     gather("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", |a| {
         pad(a, a.str(2)?, a.opt_float(3)?)
-    }).rare("u8").quantized_kernel(crate::dialects::quantized::moves::pad).infer(trial::kernel),
+    }).rare("u8").quantized_kernel(crate::dialects::quantized::moves::pad).infer(layers::padded),
     gather("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", |a| {
         let mode = match a.int(2)? {
             0 => "reflect",
@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
     }),
     gather("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", |a| {
         one(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?)
-    }).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(2)).infer(trial::kernel)
+    }).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(2)).infer(layers::padded)
     .out_exact("out"),
     gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out_exact("out"),
     gather("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out("out"),
@@ -45,13 +45,13 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         im2col,
-    ).infer(trial::kernel)
+    ).infer(layers::columns)
     .grad("self: torch.col2im(grad, [self.size(-2), self.size(-1)], kernel_size, dilation, padding, stride)")
     .out("out"),
     gather(
         "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         col2im,
-    ).infer(trial::kernel)
+    ).infer(layers::images)
     .grad("self: torch.im2col(grad, kernel_size, dilation, padding, stride)")
     .out("out"),
 ];

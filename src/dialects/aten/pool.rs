@@ -11,7 +11,7 @@ use super::kernels::wide_loops;
 use super::pool_checks::{argument_rank, as_images, expect_images, refuse_empty};
 use super::pool_images::{pooled_in_vectors, windows};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::{products, trial};
+use crate::dialects::shapes::{layers, products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::kernels::float::{PoolKind, Pooling};
 use crate::resources::memory;
@@ -36,19 +36,19 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 1),
-    ).infer(trial::kernel),
+    ).infer(layers::pool1d_with_places),
     opaque(
         "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 2),
-    ).infer(trial::kernel),
+    ).infer(layers::pool2d_with_places),
     opaque(
         "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 3),
-    ).infer(trial::kernel),
+    ).infer(layers::pool3d_with_places),
     opaque(
         "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         |a| one(spread(a.tensor(0)?, a.tensor(7)?, &a.tensor(1)?.sizes(), 2)?),
-    ).infer(trial::kernel),
+    ).infer(trial::stand_ins),
     opaque(
         "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         |a| one(spread(a.tensor(0)?, a.tensor(7)?, &a.tensor(1)?.sizes(), 3)?),
@@ -73,9 +73,9 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).quantized_kernel(|a| crate::dialects::quantized::pool::adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
     opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out_exact("out"),
     opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out_exact("out"),
-    opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)).infer(trial::kernel),
-    opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)).infer(trial::kernel),
-    opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)).infer(trial::kernel),
+    opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)).infer(layers::adaptive_with_places),
+    opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)).infer(layers::adaptive_with_places),
+    opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)).infer(layers::adaptive_with_places),
     opaque(
         "aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
         |a| fractional(a, 2),

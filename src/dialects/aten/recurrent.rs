@@ -4,7 +4,7 @@ use super::kernels::compute::{Dense, Real, compute_dtype};
 use super::kernels::gemm::{Matrix, Onto, matmul};
 use super::kernels::vector_rows::{gru_row, lstm_row};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::trial;
+use crate::dialects::shapes::{layers, trial};
 use crate::dialects::{Args, Effects, OpDef, Outputs, one, opaque};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Scalar, Tensor, view};
@@ -15,42 +15,42 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
         |a| sequence(a, Kind::Lstm),
-    ).infer(trial::kernel)
+    ).infer(layers::sequences)
     .effects(Effects::RANDOM),
     opaque(
         "aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
         |a| packed(a, Kind::Lstm),
-    ).infer(trial::kernel)
+    ).infer(layers::packed)
     .effects(Effects::RANDOM),
     opaque(
         "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         |a| sequence(a, Kind::Gru),
-    ).infer(trial::kernel)
+    ).infer(layers::sequences)
     .effects(Effects::RANDOM),
     opaque(
         "aten::gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
         |a| packed(a, Kind::Gru),
-    ).infer(trial::kernel)
+    ).infer(layers::packed)
     .effects(Effects::RANDOM),
     opaque(
         "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         |a| sequence(a, Kind::Tanh),
-    ).infer(trial::kernel)
+    ).infer(layers::sequences)
     .effects(Effects::RANDOM),
     opaque(
         "aten::rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
         |a| packed(a, Kind::Tanh),
-    ).infer(trial::kernel)
+    ).infer(layers::packed)
     .effects(Effects::RANDOM),
     opaque(
         "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         |a| sequence(a, Kind::Relu),
-    ).infer(trial::kernel)
+    ).infer(layers::sequences)
     .effects(Effects::RANDOM),
     opaque(
         "aten::rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
         |a| packed(a, Kind::Relu),
-    ).infer(trial::kernel)
+    ).infer(layers::packed)
     .effects(Effects::RANDOM),
     opaque(
         "aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
@@ -61,11 +61,11 @@ pub static OPS: &[OpDef] = &[
             };
             cell(a, Kind::Lstm, h, Some(c))
         },
-    ).infer(trial::kernel),
+    ).infer(trial::stand_ins),
     opaque(
         "aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
         |a| cell(a, Kind::Gru, a.tensor(1)?, None),
-    ).infer(trial::kernel),
+    ).infer(trial::stand_ins),
     opaque(
         "aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
         |a| cell(a, Kind::Tanh, a.tensor(1)?, None),

@@ -3,7 +3,7 @@
 use super::kernels::compute::{Dense, Number, Real, build, rounding};
 use super::kernels::pool::each_plane;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::trial;
+use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Tensor};
 
@@ -12,18 +12,18 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         |a| grid_sample(a, None),
-    ).infer(trial::kernel),
+    ).infer(layers::samples),
     opaque(
         "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         |a| grid_sample(a, Some(2)),
-    ).infer(trial::kernel)
+    ).infer(layers::samples)
     .out_exact("out"),
     opaque(
         "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         |a| grid_sample(a, Some(3)),
-    ).infer(trial::kernel)
+    ).infer(layers::samples)
     .out("out"),
-    opaque("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid).infer(trial::kernel).out("out"),
+    opaque("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid).infer(layers::affine_grid).out("out"),
 ];
 
 fn fail<T>(text: impl Into<String>) -> Result<T> {

@@ -15,37 +15,37 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         searchsorted,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("Tensor_out"),
     opaque(
         "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         searchsorted,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("Scalar_out"),
     opaque(
         "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         bucketize,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("Tensor_out"),
     opaque(
         "aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         bucketize,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out_exact("Scalar_out"),
     opaque(
         "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out_exact("Tensor_Tensor_out"),
     opaque(
         "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("Tensor_Scalar_out"),
     opaque(
         "aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
-    ).infer(trial::kernel)
+    ).infer(trial::stand_ins)
     .out("Scalar_Tensor_out"),
     opaque("aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", |a| {
         let mut all = unique_flat(a.tensor(0)?, a.bool(2)?, false)?;

@@ -33,12 +33,15 @@ pub static OPS: &[OpDef] = &[
     view("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", |a| {
         many(split(a)?)
     })
+    .hidden_marks("aten::unsafe_split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]")
     .infer(views::split),
     view("aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", |a| {
         many(split_sizes(a)?)
     })
+    .hidden_marks("aten::unsafe_split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
     .infer(views::split_with_sizes),
     view("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", |a| many(chunk(a)?))
+        .hidden_marks("aten::unsafe_chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
         .infer(views::chunk),
     view(
         "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",

@@ -1,6 +1,7 @@
 //! Other looks at the same storage, their copying forms (`*_copy`) and the forms that change a tensor's own look
 //! (`t_`, `unsqueeze_`). The rules from layout to layout stand in `tensor::view`; no element is touched here.
 
+use super::convert::with_strides;
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{pointwise, trial, views};
@@ -249,10 +250,12 @@ fn adjoint(a: &Args<'_>, name: &str) -> Result<Tensor> {
     }
 }
 
+/// A copy that lies as the tensor does: PyTorch only marks it as conjugated.
 fn conj(tensor: &Tensor) -> Result<Tensor> {
     fn copy<T: Element>(tensor: &Tensor, flip: impl Fn(T) -> T) -> Result<Tensor> {
         let elements = tensor.elements::<T>()?.into_iter().map(flip).scratch()?;
-        Tensor::from_vec(&elements, &tensor.sizes())
+        let strides = layout::dense_like(&tensor.layout()).strides;
+        with_strides(Tensor::from_vec(&elements, &tensor.sizes())?, &strides)
     }
     match tensor.dtype() {
         DType::C64 => copy(tensor, |x: Complex<f32>| x.conj()),

@@ -3,6 +3,7 @@
 //! arguments by the names that schemas give them. No kernel runs here, except in `trial`.
 
 pub mod joins;
+pub mod layers;
 pub mod layouts;
 pub mod pointwise;
 pub mod products;
@@ -184,12 +185,28 @@ pub struct Operands<'a> {
     pub values: &'a [Known],
     /// The last symbol that was handed out; fresh ones count down.
     pub symbols: &'a Cell<i64>,
+    /// What kernels may be tried on.
+    pub trials: Trials,
+}
+
+/// What kernels may be tried on where a rule needs a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trials {
+    /// Tensors of the operands' own sizes where these are small.
+    Small,
+    /// None of the operands' own sizes, as where all of them are large: tests hold both answers against each other.
+    Never,
 }
 
 /// What a rule says of the results; None where it says nothing.
 pub type Results = Option<Vec<Known>>;
 
 impl<'a> Operands<'a> {
+    /// Operands of which little is tried.
+    pub fn new(op: &'a Op, values: &'a [Known], symbols: &'a Cell<i64>) -> Operands<'a> {
+        Operands { op, values, symbols, trials: Trials::Small }
+    }
+
     /// An argument by its name in the schema.
     pub fn get(&self, name: &str) -> Option<&'a Known> {
         let n = self.op.schema().ok()?.argument_index(name)?;

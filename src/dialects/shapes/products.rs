@@ -189,7 +189,14 @@ fn grown(size: i64, kernel: i64, stride: i64, padding: i64, dilation: i64, extra
 }
 
 /// How often a window fits.
-fn window(size: i64, kernel: i64, stride: i64, padding: i64, dilation: i64, ceil: bool) -> Option<Dim> {
+pub(super) fn window(
+    size: i64,
+    kernel: i64,
+    stride: i64,
+    padding: i64,
+    dilation: i64,
+    ceil: bool,
+) -> Option<Dim> {
     let [size, kernel, stride, padding, dilation] = [size, kernel, stride, padding, dilation].map(i128::from);
     let room = size + 2 * padding - dilation * (kernel - 1) - 1;
     if room < 0 || stride < 1 {

@@ -2,7 +2,7 @@
 //! and numbers alone; where they follow from elements, a row must not name this rule. Symbols are tried as several
 //! numbers, and only what comes out each time is said.
 
-use super::{Known, Operands, Results, layouts};
+use super::{Known, Operands, Results, Trials, layouts};
 use crate::dialects::{Args, Fact, Family, Node, Run};
 use crate::ir::{Argument, Dim, TensorType, Type, TypeKind};
 use crate::tensor::{DType, Layout, Storage, Tensor, contiguous_strides};
@@ -26,7 +26,16 @@ pub fn look(operands: &Operands<'_>) -> Results {
     tried(operands, MAX_LOOKED_AT)
 }
 
+/// The same where each size of the results is a size of an operand, or a constant below five, and no argument counts
+/// elements: such a kernel is tried on small sizes in place of large ones. Equal ones stay equal, and their order stays.
+pub fn stand_ins(operands: &Operands<'_>) -> Results {
+    kernel(operands).or_else(|| on_stand_ins(operands))
+}
+
 fn tried(operands: &Operands<'_>, limit: i64) -> Results {
+    if operands.trials == Trials::Never {
+        return None;
+    }
     if !operands.values.iter().any(has_symbol) {
         return run(operands, None, limit);
     }
@@ -123,6 +132,102 @@ fn take_strides(result: &mut Known, looked: &Known) {
         }
         _ => {}
     }
+}
+
+/// Sizes that stand for others: those up to [`KEPT`] for themselves, each larger one for a number of its own.
+struct StandIns {
+    own: Vec<i64>,
+}
+
+/// Sizes that may mean something to a kernel: nothing, one, the parts of a complex number, places in a volume.
+const KEPT: i64 = 4;
+/// What stands for larger sizes, which are sums and products of each other as seldom as can be.
+const NUMBERS: [i64; 8] = [5, 7, 11, 13, 17, 19, 23, 29];
+
+impl StandIns {
+    /// None where some size is not a number, or there are too many of them.
+    fn of(values: &[Known]) -> Option<StandIns> {
+        let mut own = Vec::new();
+        let mut work: Vec<&Known> = values.iter().collect();
+        while let Some(known) = work.pop() {
+            match known {
+                Known::Tensor(t) => own.extend(layouts::numbers(t.sizes.as_deref()?)?),
+                Known::Items(items) => work.extend(items),
+                _ => {}
+            }
+        }
+        own.retain(|size| *size > KEPT);
+        own.sort_unstable();
+        own.dedup();
+        (own.len() <= NUMBERS.len()).then_some(StandIns { own })
+    }
+
+    fn small(&self, size: i64) -> i64 {
+        self.own.iter().position(|own| *own == size).map_or(size, |at| NUMBERS[at])
+    }
+
+    /// None of a size that stands for nothing.
+    fn large(&self, size: i64) -> Option<i64> {
+        if size <= KEPT {
+            return Some(size);
+        }
+        self.own.get(NUMBERS.iter().position(|number| *number == size)?).copied()
+    }
+
+    /// A tensor of other sizes whose dimensions lie in the same order, where there are neither gaps nor overlaps.
+    fn moved(&self, ty: &TensorType, change: impl Fn(i64) -> Option<i64>) -> Option<TensorType> {
+        let sizes = layouts::numbers(ty.sizes.as_deref()?)?;
+        let changed = sizes.iter().map(|size| change(*size)).collect::<Option<Vec<i64>>>()?;
+        let strides = layouts::of_type(ty).and_then(|layout| steps(&layout, &changed));
+        let strides = strides.map(|strides| layouts::strides(&strides));
+        Some(TensorType { strides, sizes: Some(changed.into_iter().map(Dim::Known).collect()), ..ty.clone() })
+    }
+
+    fn shrunk(&self, known: &Known) -> Option<Known> {
+        Some(match known {
+            Known::Tensor(t) => Known::Tensor(self.moved(t, |size| Some(self.small(size)))?),
+            Known::Items(items) => {
+                Known::Items(items.iter().map(|item| self.shrunk(item)).collect::<Option<Vec<_>>>()?)
+            }
+            other => other.clone(),
+        })
+    }
+
+    fn grown(&self, known: &Known) -> Option<Known> {
+        Some(match known {
+            Known::Tensor(t) => Known::Tensor(self.moved(t, |size| self.large(size))?),
+            Known::Items(items) => {
+                Known::Items(items.iter().map(|item| self.grown(item)).collect::<Option<Vec<_>>>()?)
+            }
+            // A number may be made of elements or of sizes.
+            Known::Bool(x) => Known::Bool(*x),
+            _ => Known::Nothing,
+        })
+    }
+}
+
+/// The strides of a packed layout after its sizes changed: each stride is the product of the sizes within it.
+fn steps(layout: &Layout, changed: &[i64]) -> Option<Vec<i64>> {
+    let mut dims: Vec<usize> = (0..layout.rank()).filter(|d| layout.sizes[*d] != 1).collect();
+    dims.sort_by_key(|d| layout.strides[*d]);
+    let mut known = vec![(1i64, 1i64)];
+    for d in dims {
+        let (before, after) = *known.last()?;
+        if layout.strides[d] != before || layout.sizes[d] < 1 {
+            return None;
+        }
+        known.push((before.checked_mul(layout.sizes[d])?, after.checked_mul(changed[d])?));
+    }
+    let of = |stride: &i64| known.iter().find(|(before, _)| before == stride).map(|(_, after)| *after);
+    layout.strides.iter().map(of).collect()
+}
+
+fn on_stand_ins(operands: &Operands<'_>) -> Results {
+    let stand_ins = StandIns::of(operands.values)?;
+    let values = operands.values.iter().map(|known| stand_ins.shrunk(known)).collect::<Option<Vec<_>>>()?;
+    let small = Operands { values: &values, trials: Trials::Small, ..*operands };
+    let found = run(&small, None, MAX_COMPUTED)?;
+    found.iter().map(|known| stand_ins.grown(known)).collect()
 }
 
 /// How operands are made up.

@@ -126,13 +126,17 @@ pub(super) fn optimized(subject: &Subject<'_>, pipeline: &Pipeline) -> Result<(G
         extras.set(Arc::new(instance.clone()));
     }
     let verify = cfg!(debug_assertions).then_some(Strictness::Carry);
-    let settings = Settings { threads: 1, verify, extras, ..Settings::default() };
+    let counters = subject.context.fusion;
+    let settings =
+        Settings { threads: 1, verify, extras, log: counters.log_spec().clone(), ..Settings::default() };
     let mut module = typed(subject);
     let before = making::size(&module);
-    let (mut maker, mut sink) = (Maker::default(), std::io::sink());
-    let mut runner = Runner::new(subject.context.registry, settings, &mut sink);
+    let (mut maker, mut log) = (Maker::default(), Vec::new());
+    let mut runner = Runner::new(subject.context.registry, settings, &mut log);
     runner.observe(&mut maker);
-    runner.run(pipeline, &mut module)?;
+    let done = runner.run(pipeline, &mut module);
+    counters.keep_log(&String::from_utf8_lossy(&log));
+    done?;
     let guards = Guards::of(frozen.take(), constants(&subject.function.graph));
     let Some((_, function)) = module.functions.pop() else {
         return Err(Diagnostic::internal("the pipeline of plans removed the function"));
