@@ -218,6 +218,11 @@ impl Run {
         self.composites.borrow_mut().get_or_insert_with(composites);
     }
 
+    /// What runs ops whose meaning is text, where there is something that does.
+    pub fn known_composites(&self) -> Option<Arc<dyn Composites>> {
+        self.composites.borrow().clone()
+    }
+
     /// What runs ops whose meaning is text; without it such an op is a named error.
     pub fn composites(&self, op: &Op) -> Result<Arc<dyn Composites>> {
         self.composites.borrow().clone().ok_or_else(|| {

@@ -9,7 +9,7 @@
 //! as in PyTorch; [`immutable_types`] leaves objects alone and changes nothing that anybody can tell. Nor does [`fold`], which makes
 //! tensors too where they stay inside the graph: a plan's weights turned and gathered once, not at each call.
 
-use super::{Context, constants, cse, dce, walk};
+use super::{Context, Meanings, constants, cse, dce, walk};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::shapes::product;
@@ -17,6 +17,7 @@ use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, Variant};
 use crate::eval;
 use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
+use std::sync::Arc;
 
 /// Larger results are not made at compile time.
 const MAX_ELEMENTS: i64 = 1 << 20;
@@ -41,7 +42,10 @@ pub(super) fn fold(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 }
 
 fn propagate(graph: &mut Graph, context: &Context<'_>, db: Option<AliasDb>, inside: bool) -> Result<bool> {
-    let run = Run::silent();
+    let mut run = Run::silent();
+    if let Some(Meanings(composites)) = context.extra() {
+        run = run.with_composites(Arc::clone(composites));
+    }
     if inside {
         run.set_grad_enabled(false);
     }

@@ -5,7 +5,7 @@ use super::pass::Options;
 use crate::analysis::{Analysis, AnalysisCache};
 use crate::diag::Result;
 use crate::diag::log::{Level, Log, LogSpec};
-use crate::dialects::Registry;
+use crate::dialects::{Composites, Registry};
 use crate::ir::{Graph, Module, Symbol};
 use indexmap::IndexMap;
 use std::any::Any;
@@ -66,6 +66,9 @@ impl Extras {
         self.values.iter().find_map(|v| v.downcast_ref::<T>())
     }
 }
+
+/// What runs ops that are defined as text, for passes that compute now what can be computed now; without it such ops stay.
+pub struct Meanings(pub Arc<dyn Composites>);
 
 impl std::fmt::Debug for Extras {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

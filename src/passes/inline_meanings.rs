@@ -1,10 +1,9 @@
 //! Inlines ops that are defined in TorchScript, so that fusion and lowering, which know primitives
-//! only, take them too. Ops of text files by default; with `all`, built-in composites as well; with
-//! `constants`, those of both whose operands are all constants, and nothing else: constants can be folded through what they mean. An op that declares a derivative
+//! only, take them too. Ops of text files by default; with `all`, built-in composites as well. An op that declares a derivative
 //! keeps its name without `derivatives`: once it is inlined, gradients are those of its meaning, and a surrogate is lost.
 
+use super::Context;
 use super::inline::{MAX_GROWTH, Origins, splice};
-use super::{Context, constants};
 use crate::diag::{Result, Source};
 use crate::dialects::constraint::{Law, ParameterKind};
 use crate::dialects::{Op, Variant, resolve};
@@ -15,8 +14,7 @@ use std::sync::Arc;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let (all, derivatives) = (context.flag("all")?, context.flag("derivatives")?);
-    let constants = context.flag("constants")?;
-    if !all && !constants && !context.registry.has_declared() {
+    if !all && !context.registry.has_declared() {
         return Ok(false);
     }
     let registry = Arc::new(context.registry.clone());
@@ -30,8 +28,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let def = row.def();
         let Some(text) = def.meaning.filter(|_| row.variant() == Variant::Plain) else { continue };
         let kept = def.grad.is_some() && !derivatives;
-        let asked = if constants { within > 0 || of_constants(graph, op) } else { all || def.declared };
-        if kept || !asked || origins.contains(within, &Some(row.id())) {
+        if kept || !(all || def.declared) || origins.contains(within, &Some(row.id())) {
             continue;
         }
         if !compiled.contains_key(&row.id()) {
@@ -56,12 +53,6 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         changed = true;
     }
     Ok(changed)
-}
-
-/// Whether an op has operands and all are constants.
-fn of_constants(graph: &Graph, op: OpId) -> bool {
-    let operands = graph.operands(op);
-    !operands.is_empty() && operands.iter().all(|value| constants::constant_op(graph, *value).is_some())
 }
 
 /// The op's operands, then its attributes as constants before it; None for an attribute that is no value.

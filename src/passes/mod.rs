@@ -84,7 +84,7 @@ mod walk;
 pub use autocast::{has_autocast, refused_call};
 pub use bailout_graph::bailout_rest;
 pub use check_strict_fusion::check_strict_fusion;
-pub use context::{Context, Extras};
+pub use context::{Context, Extras, Meanings};
 pub use drop_neutral::has_neutral;
 pub use fired_rules::FiredRules;
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
@@ -148,7 +148,6 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("inline-fork-wait", "Inlines forks at the point where they start", inline_fork_wait::run),
     Pass::graph("inline-meanings", "Inlines ops that are defined in TorchScript", inline_meanings::run).options(&[
         PassOption::bool("all", false, "also inline built-in composites, not only ops of dialect files"),
-        PassOption::bool("constants", false, "inline what has constants alone for operands, built-in composites included, and nothing else"),
         PassOption::bool("derivatives", true, "also inline ops that declare a derivative, which is then derived from the definition"),
     ]),
     Pass::graph("inplace-to-functional-activation", "Converts in-place activations of fresh tensors to their functional forms", convert_activation::inplace_to_functional),
@@ -207,7 +206,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("specialize", "dissolve-groups,inline-meanings,freeze-attributes,inline-meanings{constants},constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,remove-mutation{exact},dce-graph"),
+    ("specialize", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,remove-mutation{exact},dce-graph"),
     ("device-plan", "specialize,decompose-norms,fold-constants,cse,propagate-shapes,dce-graph,fuse{alone}"),
     ("plan", "specialize,fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),

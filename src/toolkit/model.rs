@@ -4,8 +4,9 @@ use super::{Loaded, Toolkit, load};
 use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Run;
+use crate::passes::Meanings;
 use crate::passes::manager::Settings;
-use crate::runtime::Program;
+use crate::runtime::{Program, ScriptComposites};
 use crate::value::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -121,6 +122,7 @@ fn optimized(toolkit: &Toolkit, plain: &Program, passes: &str) -> Result<Program
     if let Some(instance) = plain.instance() {
         settings.extras.set(Arc::new(instance.clone()));
     }
+    settings.extras.set(Arc::new(Meanings(ScriptComposites::of(plain.registry()))));
     let program =
         plain.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))?;
     Ok(if passes.trim().is_empty() { program } else { program.planned() })

@@ -11,8 +11,8 @@ use crate::diag::{Diagnostic, ErrorKind, Result, files, nearest};
 use crate::dialects::{Registry, Strictness};
 use crate::ir::Module;
 use crate::passes::manager::{Runner, Settings};
-use crate::passes::{PassSet, Pipeline};
-use crate::runtime::Program;
+use crate::passes::{Meanings, PassSet, Pipeline};
+use crate::runtime::{Program, ScriptComposites};
 pub use crate::toolkit::verify;
 use clap::Args;
 use std::io::Write;
@@ -30,6 +30,7 @@ pub fn transformed(
     if let Some(instance) = program.instance() {
         settings.extras.set(Arc::new(instance.clone()));
     }
+    settings.extras.set(Arc::new(Meanings(ScriptComposites::of(program.registry()))));
     program.transformed(|module, registry| run_passes(module, registry, pipeline, settings, name, out))
 }
 

@@ -9,11 +9,13 @@ use super::spec;
 use crate::analysis::facts;
 use crate::backends::{Foreseen, compile_ahead};
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::{Effects, Fact, Registry, Run, Strictness, Variant, fusion};
+use crate::dialects::{Composites, Effects, Fact, Registry, Run, Strictness, Variant, fusion};
 use crate::ir::{Attr, Function, Graph, Module, OpId};
 use crate::lowering;
 use crate::passes::manager::{Runner, Settings};
-use crate::passes::{self, Context, Extras, FiredRules, FrozenAttributes, Pipeline, check_strict_fusion};
+use crate::passes::{
+    self, Context, Extras, FiredRules, FrozenAttributes, Meanings, Pipeline, check_strict_fusion,
+};
 use crate::runtime::code::{self, Action, Code};
 use crate::runtime::packed::Packed;
 use crate::tensor::Tensor;
@@ -84,7 +86,7 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     {
         return Ok(recorded);
     }
-    let (graph, guards, making) = optimized(subject, pipeline)?;
+    let (graph, guards, making) = optimized(subject, pipeline, run.known_composites())?;
     let graph = Arc::new(graph);
     let context = subject.context_behind(&guards);
     let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
@@ -116,7 +118,11 @@ pub(super) fn compile_groups(graph: &Graph, code: &Code, registry: &Registry) {
 }
 
 /// The function's graph after a pipeline, guards of what that took for granted, and what passes did.
-pub(super) fn optimized(subject: &Subject<'_>, pipeline: &Pipeline) -> Result<(Graph, Guards, Making)> {
+pub(super) fn optimized(
+    subject: &Subject<'_>,
+    pipeline: &Pipeline,
+    composites: Option<Arc<dyn Composites>>,
+) -> Result<(Graph, Guards, Making)> {
     let frozen = Arc::new(FrozenAttributes::default());
     let mut extras = Extras::default();
     extras.set(Arc::clone(&frozen));
@@ -124,6 +130,9 @@ pub(super) fn optimized(subject: &Subject<'_>, pipeline: &Pipeline) -> Result<(G
     extras.set(Arc::clone(&fired));
     if let Some(instance) = subject.instance {
         extras.set(Arc::new(instance.clone()));
+    }
+    if let Some(composites) = composites {
+        extras.set(Arc::new(Meanings(composites)));
     }
     let verify = cfg!(debug_assertions).then_some(Strictness::Carry);
     let counters = subject.context.fusion;

@@ -69,7 +69,7 @@ pub struct Recording {
 
 /// The plan of a call that is recorded, or why there is none; None where nothing requires grad.
 pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, String>>> {
-    let (mut graph, mut guards, making) = optimized(subject, FREEZE.as_ref().map_err(Clone::clone)?)?;
+    let (mut graph, mut guards, making) = optimized(subject, FREEZE.as_ref().map_err(Clone::clone)?, None)?;
     if !guards.any_requires_grad() && !subject.arguments.iter().any(requires_grad) {
         return Ok(None);
     }

@@ -7,12 +7,12 @@ use super::{Input, Options, expected, reproducer};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, render};
 use crate::dialects::{Laws, Registry};
 use crate::ir::{Module, ParsedModule, PrintOptions, Symbol, verify_module};
-use crate::passes::Pipeline;
 use crate::passes::manager::statistics::Statistics;
 use crate::passes::manager::timing::Timing;
 use crate::passes::manager::{Runner, Settings, StopAt};
+use crate::passes::{Meanings, Pipeline};
 use crate::rewrite::Explanations;
-use crate::runtime::Program;
+use crate::runtime::{Program, ScriptComposites};
 use crate::tools::inputs;
 use crate::tools::io::Io;
 use crate::value::Value;
@@ -154,6 +154,7 @@ impl Work<'_> {
         }
         timing.begin("passes");
         let mut settings = self.options.settings()?;
+        settings.extras.set(Arc::new(Meanings(ScriptComposites::of(self.registry))));
         // The model itself, whose attributes some passes make constants of.
         if source.is_none()
             && let Some(instance) = super::archive(input, self.registry)?.program.instance()
