@@ -663,23 +663,23 @@ fn grouped(
         let (w, b) = (dense_opt::<R>(weight)?, dense_opt::<R>(bias)?);
         let (area, per_group) = (area as usize, (c / groups) as usize);
         let part = area * per_group;
-        let stats = (0..(n * groups) as usize)
-            .map(|g| {
+        let mut stats = memory::filled((n * groups) as usize, (f64::NAN, f64::NAN))?;
+        let y = build_whole::<R>(&sizes, dtype, |out| {
+            // A group is still in a cache when it is read for the last time.
+            each_row(out, part, &mut stats, |g, out, stats| {
                 let values = &x[g * part..(g + 1) * part];
-                let (mean, var) = wide_loops(#[inline(always)] || row_moments(values));
-                (mean, 1.0 / (var + eps).sqrt())
-            })
-            .scratch()?;
-        let y = build::<R>(&sizes, dtype, |out| {
-            each_plane(out, area, 1, |at, out| {
-                let (mean, rstd) = stats[at / per_group];
-                let channel = at % c as usize;
-                let scale = R::of(rstd) * w.as_ref().map_or(R::ONE, |w| w[channel]);
-                let shift = (-R::of(mean)).mul_add(scale, b.as_ref().map_or(R::ZERO, |b| b[channel]));
+                let first = g % groups as usize * per_group;
                 wide_loops(#[inline(always)] || {
-                    for (y, x) in out.iter_mut().zip(&x[at * area..]) {
-                        // Not fused, as in PyTorch: a group of equal elements gives zeros.
-                        *y = *x * scale + shift;
+                    let (mean, var) = row_moments(values);
+                    *stats = (mean, 1.0 / (var + eps).sqrt());
+                    for (n, (out, values)) in out.chunks_mut(area).zip(values.chunks(area)).enumerate() {
+                        let scale = R::of(stats.1) * w.as_ref().map_or(R::ONE, |w| w[first + n]);
+                        let shift = b.as_ref().map_or(R::ZERO, |b| b[first + n]);
+                        let shift = (-R::of(stats.0)).mul_add(scale, shift);
+                        for (y, x) in out.iter_mut().zip(values) {
+                            // Not fused, as in PyTorch: a group of equal elements gives zeros.
+                            *y = *x * scale + shift;
+                        }
                     }
                 });
             });
