@@ -29,6 +29,8 @@ pub enum LayerPart {
     Reshape,
     /// Tensors of the list `tensors` side by side along `dim`.
     Join,
+    /// `self` with zeros around it, by `pad`, where `mode` is "constant" and `value` 0; else something else.
+    Pad,
     /// A function of each element of the first argument, which one follows from the others (None where it is no such
     /// function).
     Activation(fn(&[Value]) -> Option<Activation>),

@@ -66,7 +66,7 @@ fn shape_of(graph: &Graph, op: OpId) -> Option<ConvShape> {
         let &[a, b] = ints.as_slice() else { return None };
         Some([usize::try_from(a).ok()?, usize::try_from(b).ok()?])
     };
-    let [vertical, horizontal] = pair(3)?;
+    let padding = layer::padding(&constants::ints_of(graph, graph.operand(packed, 3)?)?)?;
     let groups = constants::int_of(graph, graph.operand(packed, 5)?)?;
-    layer::conv_shape(&weight, (pair(2)?, [[vertical; 2], [horizontal; 2]], pair(4)?), groups)
+    layer::conv_shape(&weight, (pair(2)?, padding, pair(4)?), groups)
 }

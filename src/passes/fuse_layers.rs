@@ -86,7 +86,8 @@ fn format(graph: &Graph, value: ValueId, images: bool) -> Option<i64> {
 struct Window {
     weight: ValueId,
     stride: [usize; 2],
-    padding: [usize; 2],
+    /// Before and behind, of lines and of columns.
+    padding: [[usize; 2]; 2],
     dilation: [usize; 2],
     groups: i64,
 }
@@ -144,10 +145,8 @@ impl Layer {
             tail: Vec::new(),
         };
         while layer.extend(graph, context, db) {}
-        if let Kind::Convolution(window) = &layer.kind
-            && window.takes_channels(graph)
-        {
-            layer.before = Before::of(graph, context, db, op, input);
+        if let Kind::Convolution(window) = &mut layer.kind {
+            layer.before = Before::of(graph, context, db, op, (input, window));
         }
         Some(layer)
     }
@@ -237,7 +236,13 @@ impl Layer {
         let ty = maker.graph.result(at, 0).map_or(Type::tensor(), |v| maker.graph.ty(v).clone());
         let result = match self.kind {
             Kind::Convolution(Window { weight, stride, padding, dilation, groups }) => {
-                let moves = [stride, padding, dilation].map(|pair| maker.pair(pair));
+                let padding = match padding {
+                    [[top, bottom], [left, right]] if top == bottom && left == right => {
+                        maker.sizes(&[top, left])
+                    }
+                    [[top, bottom], [left, right]] => maker.sizes(&[top, bottom, left, right]),
+                };
+                let moves = [maker.sizes(&stride), padding, maker.sizes(&dilation)];
                 let groups = maker.constant(Type::int(), Attr::Int(groups));
                 let operands = [weight, bias].into_iter().chain(moves).chain([groups]).chain(rest);
                 let operands: Vec<ValueId> = operands.collect();
@@ -275,14 +280,31 @@ impl Before {
         Before { images, norm: None, gate: None, ops: Vec::new() }
     }
 
-    /// What is done to a convolution's images and seen by nothing else: a batch norm, an activation, a gate of channels.
-    fn of(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId, images: ValueId) -> Before {
+    /// What is done to a convolution's images and seen by nothing else: a batch norm, an activation, a gate of channels, zeros
+    /// around them, which the window takes over.
+    fn of(
+        graph: &Graph,
+        context: &Context<'_>,
+        db: &AliasDb,
+        op: OpId,
+        (images, window): (ValueId, &mut Window),
+    ) -> Before {
         let mut before = Before::nothing(images);
         let maker = |value: ValueId| {
             let made = graph.def_op(value).filter(|_| graph.has_one_use(value))?;
             let plain = graph.parent(made) == graph.parent(op) && !db.op_has_writers(graph, made);
             plain.then(|| Call::of(graph, context, made))?
         };
+        if let Some(call) = maker(before.images)
+            && let Some((images, added)) = call.padding()
+            && let Some(padding) = window.padded(added)
+        {
+            (before.images, window.padding) = (images, padding);
+            before.ops.push(call.op);
+        }
+        if !window.takes_channels(graph) {
+            return before;
+        }
         if let Some(call) = maker(before.images)
             && let Some((images, gate)) = call.gate()
         {
@@ -335,6 +357,16 @@ fn follows_convolution(graph: &Graph, context: &Context<'_>, value: ValueId) -> 
 }
 
 impl Window {
+    /// Its padding with more around it.
+    fn padded(&self, added: [[usize; 2]; 2]) -> Option<[[usize; 2]; 2]> {
+        let [[top, bottom], [left, right]] = added;
+        let [lines, columns] = self.padding;
+        Some([
+            [lines[0].checked_add(top)?, lines[1].checked_add(bottom)?],
+            [columns[0].checked_add(left)?, columns[1].checked_add(right)?],
+        ])
+    }
+
     /// Whether the images' channels are innermost, as they must be where something is done to them first.
     fn takes_channels(&self, graph: &Graph) -> bool {
         let width = float_sizes(graph, self.weight).and_then(|sizes| sizes.get(1).copied());
@@ -343,6 +375,31 @@ impl Window {
 }
 
 impl Call<'_> {
+    /// Images, and how many lines and columns of zeros are put before and behind them.
+    fn padding(&self) -> Option<(ValueId, [[usize; 2]; 2])> {
+        let graph = self.graph;
+        let images = self.get("self").filter(|_| matches!(self.part, LayerPart::Pad))?;
+        let is_constant = match self.get("mode") {
+            Some(mode) => constants::value_of(graph, mode)?.to_str().is_ok_and(|mode| mode == "constant"),
+            None => true,
+        };
+        let is_zero = self.get("value").is_none_or(|value| match constants::value_of(graph, value) {
+            Some(Value::None | Value::Int(0)) => true,
+            Some(Value::Float(x)) => x == 0.0 && x.is_sign_positive(),
+            _ => false,
+        });
+        let pad = constants::ints_of(graph, self.get("pad")?)?;
+        let pad: Vec<usize> = pad.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<_>>()?;
+        let [left, right, ref lines @ ..] = *pad.as_slice() else { return None };
+        let lines = match *lines {
+            [] => [0; 2],
+            [top, bottom] => [top, bottom],
+            _ => return None,
+        };
+        let fits = is_constant && is_zero && float_sizes(graph, images)?.len() == 4;
+        fits.then_some((images, [lines, [left, right]]))
+    }
+
     /// A convolution of images in batches whose sizes fit each other.
     fn convolution(&self, input: ValueId, given: ValueId) -> Option<Kind> {
         let graph = self.graph;
@@ -359,9 +416,10 @@ impl Call<'_> {
             _ => None,
         };
         let (stride, padding, dilation) = (pair(stride?)?, pair(padding?)?, pair(dilation?)?);
+        let padding = padding.map(|n| [n; 2]);
         let groups = constants::int_of(graph, groups?)?;
         let weight = is_constant_tensor(graph, given, 4).then(|| float_sizes(graph, given))??;
-        let shape = layer::conv_shape(&weight, (stride, padding.map(|p| [p; 2]), dilation), groups)?;
+        let shape = layer::conv_shape(&weight, (stride, padding, dilation), groups)?;
         let (images, result) = (float_sizes(graph, input)?, self.result_sizes()?);
         let &[batch, channels, height, width] = images.as_slice() else { return None };
         let plane = shape.result([usize::try_from(height).ok()?, usize::try_from(width).ok()?])?;

@@ -60,8 +60,8 @@ impl Maker<'_> {
         value
     }
 
-    pub fn pair(&mut self, pair: [usize; 2]) -> ValueId {
-        let ints: Vec<i64> = pair.iter().map(|n| *n as i64).collect();
+    pub fn sizes(&mut self, sizes: &[usize]) -> ValueId {
+        let ints: Vec<i64> = sizes.iter().map(|n| *n as i64).collect();
         self.constant(Type::list(Type::int()), Attr::Ints(ints.into()))
     }
 

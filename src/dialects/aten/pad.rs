@@ -6,7 +6,7 @@ use super::kernels::place::{identity, remap};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::layers;
-use crate::dialects::{Args, OpDef, Outputs, gather, one};
+use crate::dialects::{Args, LayerPart, OpDef, Outputs, gather, one};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
 use num_complex::Complex64;
@@ -15,7 +15,7 @@ use num_complex::Complex64;
 pub static OPS: &[OpDef] = &[
     gather("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", |a| {
         pad(a, a.str(2)?, a.opt_float(3)?)
-    }).rare("u8").quantized_kernel(crate::dialects::quantized::moves::pad).infer(layers::padded),
+    }).part(LayerPart::Pad).rare("u8").quantized_kernel(crate::dialects::quantized::moves::pad).infer(layers::padded),
     gather("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", |a| {
         let mode = match a.int(2)? {
             0 => "reflect",
@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
     }),
     gather("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", |a| {
         one(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?)
-    }).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(2)).infer(layers::padded)
+    }).part(LayerPart::Pad).rare("u8").quantized(crate::dialects::Quantized::IntegersAndNumber(2)).infer(layers::padded)
     .out_exact("out"),
     gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out_exact("out"),
     gather("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out("out"),

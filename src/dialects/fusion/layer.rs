@@ -83,7 +83,7 @@ pub static OPS: &[OpDef] = &[
         pack_conv,
     )
     .facts(&[Fact::Packs])
-    .doc("A convolution with all that is done to its sums, its weights packed."),
+    .doc("A convolution with all that is done to its sums, its weights packed; its padding is that of lines and of columns, or of top, bottom, left and right."),
     host(
         "fusion::pack_prologue(__torch__.torch.classes.fusion.Layer layer, Tensor scale, Tensor shift, str activation, float[] numbers) -> __torch__.torch.classes.fusion.Layer",
         pack_prologue,
@@ -206,15 +206,22 @@ fn vector(a: &Args<'_>, n: usize) -> Result<Option<Vec<f32>>> {
 fn pack_conv(a: &Args<'_>) -> Result<Outputs> {
     let weight = a.tensor(0)?;
     let stride = pair(&a.ints_of(2, 2)?)?;
-    let [vertical, horizontal] = pair(&a.ints_of(3, 2)?)?;
-    let shape = conv_shape(
-        &weight.sizes(),
-        (stride, [[vertical; 2], [horizontal; 2]], pair(&a.ints_of(4, 2)?)?),
-        a.int(5)?,
-    );
+    let padding = padding(&a.ints(3)?);
+    let padding = padding.ok_or_else(|| Diagnostic::runtime("a padding of two or four sizes is needed"))?;
+    let shape = conv_shape(&weight.sizes(), (stride, padding, pair(&a.ints_of(4, 2)?)?), a.int(5)?);
     let shape = shape.ok_or_else(|| Diagnostic::runtime("sizes of a convolution that are none"))?;
     let few = shape.groups == 1 && shape.in_channels <= FEW_CHANNELS;
     pack(a, shape, if few { Order::ChannelsFirst } else { Order::ChannelsLast }, 6)
+}
+
+/// The padding before and behind, of lines and of columns, that two sizes mean, or four.
+pub fn padding(ints: &[i64]) -> Option<[[usize; 2]; 2]> {
+    let size = |n: &i64| usize::try_from(*n).ok();
+    match ints {
+        [lines, columns] => Some([[size(lines)?; 2], [size(columns)?; 2]]),
+        [top, bottom, left, right] => Some([[size(top)?, size(bottom)?], [size(left)?, size(right)?]]),
+        _ => None,
+    }
 }
 
 /// The numbers of a convolution of images with weights of such sizes. None where they make no sense.
