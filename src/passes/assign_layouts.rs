@@ -11,8 +11,10 @@ use crate::analysis::{AliasDb, facts};
 use crate::diag;
 use crate::dialects::fusion::layer;
 use crate::dialects::prim::list::UNPACK;
+use crate::dialects::shapes::layouts;
 use crate::dialects::{Effects, Fact, Family};
 use crate::ir::{Attr, Graph, OpId, Symbol, TensorType, Type, TypeKind, Use, ValueId};
+use crate::tensor::pointwise::is_dense;
 use hashbrown::{HashMap, HashSet};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool> {
@@ -128,14 +130,17 @@ impl Free {
         if open.is_empty() { Ok(free) } else { Err(open) }
     }
 
-    /// Values that are seen and whose strides are not known; else outputs whose memory is shared with one that would be copied.
+    /// Values that are seen and whose strides are not known, or are those of a part of something; else outputs whose memory is shared with one that would be copied.
     fn not_restored(&self, graph: &Graph, context: &Context<'_>, db: &AliasDb) -> Vec<ValueId> {
         let seen = self.borders.iter().filter_map(|used| graph.operand(used.op, used.index));
-        let open: Vec<ValueId> = seen.filter(|value| known_strides(graph, *value).is_none()).collect();
+        let open: Vec<ValueId> = seen.filter(|value| !is_restorable(graph, *value)).collect();
         if !open.is_empty() {
             let names = || open.iter().map(|value| format!("%{}", graph.display_name(*value)));
             context.debug(|| {
-                format!("keeps what has no known strides: {}", names().collect::<Vec<_>>().join(", "))
+                format!(
+                    "keeps what has no known strides, or strides with gaps: {}",
+                    names().collect::<Vec<_>>().join(", ")
+                )
             });
             return open;
         }
@@ -188,6 +193,12 @@ impl Free {
             known.insert((used.op, value), restored);
         }
     }
+}
+
+/// Whether a copy of a value can be given the strides that it has in the program: these are known, and have no gaps.
+fn is_restorable(graph: &Graph, value: ValueId) -> bool {
+    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return false };
+    layouts::of_type(ty).is_some_and(|layout| is_dense(&layout))
 }
 
 /// Whether an op gives the same elements wherever those of its operand lie.
