@@ -61,15 +61,11 @@ pub(crate) struct Call<'py> {
 }
 
 impl<'py> Call<'py> {
-    /// Writes to the objects of copies what the call wrote to these.
+    /// Writes to the objects of copies what the call wrote to these, whether it ended well or not.
     pub(crate) fn carry_back(&self, py: Python<'py>) -> PyResult<()> {
         for (tensor, version, object, copy) in &self.copies {
             if tensor.version() != *version {
-                let no_grad = py.import("torch")?.call_method0("no_grad")?;
-                no_grad.call_method0("__enter__")?;
-                let copied = object.call_method1("copy_", (copy,));
-                no_grad.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
-                copied?;
+                object.call_method0(intern!(py, "detach"))?.call_method1("copy_", (copy,))?;
             }
         }
         Ok(())

@@ -172,10 +172,12 @@ impl<'py> Line<'py> {
         let program = program(py, &text)?;
         let values = self.values;
         let work = || runs::with_run(|run| program.run("op", values, run));
-        let result = runs::outside(py, work)?.map_err(errors::plain)?;
+        let result = runs::outside(py, work)?;
+        let mut call = self.call;
+        call.carry_back(py)?;
+        let result = result.map_err(errors::plain)?;
         runs::pass_warnings(py)?;
         // Single operations give tensors of ours, whatever they are given.
-        let mut call = self.call;
         call.kind = None;
         call.give(py, &result, None)
     }

@@ -308,10 +308,10 @@ impl PyProgram {
             })
         })?;
         drop(bounded);
+        call.carry_back(py)?;
         runs::pass_warnings(py)?;
         let result = result.map_err(errors::of_program)?;
         LAST.with_borrow_mut(|last| last.set(core, self.object.as_ref().map(Object::class), name));
-        call.carry_back(py)?;
         let written = call.written();
         if records && is_torch {
             static LINKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

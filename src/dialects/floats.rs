@@ -2,6 +2,7 @@
 //! ops.
 
 use crate::diag::{Diagnostic, Result};
+use crate::tensor::pointwise::is_dense;
 use crate::tensor::{
     DType, Layout, ReadBytes, Snapshot, Storage, Tensor, channels_last_strides, contiguous_strides,
 };
@@ -113,10 +114,11 @@ pub(in crate::dialects) fn restored(tensor: &Tensor, strides: &[i64]) -> Result<
     if layout.strides.as_slice() == strides {
         return Ok(tensor.clone());
     }
-    if !are_dense(&layout.sizes, strides) {
+    let wanted = Layout { sizes: layout.sizes.clone(), strides: strides.into(), offset: layout.offset };
+    let fits = strides.len() == layout.rank() && strides.iter().all(|s| *s >= 0);
+    if !fits || !(layout.numel() == 0 || is_dense(&wanted)) {
         return Err(Diagnostic::runtime(format!("strides {strides:?} leave gaps or overlap")));
     }
-    let wanted = Layout { sizes: layout.sizes.clone(), strides: strides.into(), offset: layout.offset };
     let matters = |d: &usize| layout.sizes[*d] > 1;
     let rank = layout.rank();
     if layout.numel() == 0 || (0..rank).filter(matters).all(|d| layout.strides.get(d) == strides.get(d)) {
@@ -127,21 +129,4 @@ pub(in crate::dialects) fn restored(tensor: &Tensor, strides: &[i64]) -> Result<
     let copy = Tensor::from_storage(storage, tensor.dtype(), wanted)?;
     copy.copy_from(tensor)?;
     Ok(copy)
-}
-
-/// Whether elements with such strides lie side by side, each at a place of its own.
-fn are_dense(sizes: &[i64], strides: &[i64]) -> bool {
-    let mut dims: Vec<(i64, i64)> =
-        sizes.iter().zip(strides).map(|(size, stride)| (*stride, *size)).collect();
-    dims.retain(|(_, size)| *size != 1);
-    dims.sort_unstable();
-    let mut step = 1i64;
-    let mut follows = |(stride, size): &(i64, i64)| {
-        let fits = *stride == step;
-        step = step.saturating_mul(*size);
-        fits
-    };
-    sizes.len() == strides.len()
-        && strides.iter().all(|s| *s >= 0)
-        && (sizes.contains(&0) || dims.iter().all(&mut follows))
 }

@@ -17,7 +17,7 @@ fn rows(operands: &Operands<'_>, dtype: Option<DType>, sizes: Option<Vec<Dim>>) 
 
 /// What trying says where operands are small enough to try; else what sizes say alone.
 fn tried_or(operands: &Operands<'_>, rule: impl FnOnce() -> Option<TensorType>) -> Results {
-    trial::kernel(operands).or_else(|| one(TensorType { strides: None, ..rule()? }))
+    trial::kernel(operands).or_else(|| one(rule()?))
 }
 
 /// The dtype in which a norm keeps its statistics: its weight's, else the input's.
@@ -130,13 +130,15 @@ pub fn sequences(operands: &Operands<'_>) -> Results {
     let [a, b, _] = first.sizes.as_deref()? else { return None };
     recurrent(operands, |width| {
         let result = operands.result(&operands.common(), first.dtype, Some(vec![*a, *b, width]));
-        let (steps, width) = (b.known().filter(|_| batch_first), width.known());
-        let Some(((_, width), count)) = steps.zip(width).zip(a.known()) else {
-            return Some(if batch_first { TensorType { strides: None, ..result } } else { result });
-        };
-        let row = width.max(1);
-        let strides = [Some(row), row.checked_mul(count.max(1)), Some(1)];
-        Some(TensorType { strides: Some(strides.into()), ..result })
+        if !batch_first {
+            return Some(result);
+        }
+        // Without steps the kernel raises.
+        let strides = width.known().zip(a.known()).map(|(width, sequences)| {
+            let row = width.max(1);
+            [Some(row), row.checked_mul(sequences.max(1)), Some(1)].into()
+        });
+        Some(TensorType { strides, ..result })
     })
 }
 
@@ -250,11 +252,10 @@ pub fn interleaved(operands: &Operands<'_>) -> Results {
     tried_or(operands, || {
         let (first, times) = (operands.first()?, operands.int("repeats")?);
         let sizes = first.sizes.as_deref()?;
-        let mut sizes = match operands.is_none("dim")? {
-            true => vec![Dim::Known(super::product(sizes)?)],
-            false => sizes.to_vec(),
+        let (mut sizes, dim) = match operands.is_none("dim")? {
+            true => (vec![Dim::Known(super::product(sizes)?)], 0),
+            false => (sizes.to_vec(), wrap(operands.int("dim")?, sizes.len())?),
         };
-        let dim = if operands.is_none("dim")? { 0 } else { wrap(operands.int("dim")?, sizes.len())? };
         let size = sizes.get_mut(dim)?;
         *size = Dim::Known(size.known()?.checked_mul(times)?);
         Some(open(operands, first.dtype, Some(sizes)))

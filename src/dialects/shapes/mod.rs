@@ -11,7 +11,7 @@ pub mod reductions;
 pub mod trial;
 pub mod views;
 
-use super::{Fact, Family, LayerPart, Op, Variant};
+use super::{Fact, Family, LayerPart, Op, OpDef, Variant};
 use crate::ir::{Dim, TensorType, Type, TypeKind};
 use crate::tensor::{DType, Device, Tensor};
 use crate::value::Value;
@@ -488,6 +488,11 @@ pub fn wrap(dim: i64, rank: usize) -> Option<usize> {
 /// The product of sizes, where all are numbers.
 pub fn product(sizes: &[Dim]) -> Option<i64> {
     sizes.iter().try_fold(1i64, |n, d| n.checked_mul(d.known()?))
+}
+
+/// Whether something says the types of a row's results: its own rule, or that of its family.
+pub fn has_rule(def: &OpDef) -> bool {
+    def.infer.is_some() || matches!(def.family, Family::Elementwise | Family::Reduce | Family::View)
 }
 
 /// What the op's row says of its results: by its own rule, or by that of its family.

@@ -17,8 +17,12 @@ const PROBES: [i64; 2] = [13, 1];
 
 /// The sizes and dtypes of what the kernel gives.
 pub fn kernel(operands: &Operands<'_>) -> Results {
-    let moves = operands.op.def().family == Family::Gather;
-    tried(operands, if moves { MAX_LOOKED_AT } else { MAX_COMPUTED })
+    tried(operands, limit(operands.op.def().family))
+}
+
+/// How many elements, in all operands together, an op of a family is tried on.
+pub fn limit(family: Family) -> i64 {
+    if family == Family::Gather { MAX_LOOKED_AT } else { MAX_COMPUTED }
 }
 
 /// The same for a view, which touches no element.

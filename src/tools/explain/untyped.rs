@@ -2,15 +2,16 @@
 //! made for tensors of any sizes.
 
 use super::super::table::Table;
-use crate::dialects::Registry;
-use crate::ir::{Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::dialects::shapes::{has_rule, trial};
+use crate::dialects::{Registry, resolve};
+use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
 use serde_json::{Value as Json, json};
 
 /// A result without a type.
 pub(super) struct Untyped {
     op: String,
     value: String,
-    why: &'static str,
+    why: String,
 }
 
 /// All of a graph, in order.
@@ -20,15 +21,14 @@ pub(super) fn of(graph: &Graph, registry: &Registry) -> Vec<Untyped> {
         let results = graph.results(op);
         let value = results.iter().find(lost)?;
         let typed = graph.operands(op).iter().all(|operand| is_typed(graph.ty(*operand)));
-        let kind = graph.kind(op).as_str();
         // What runs blocks or calls has the types of these.
         if !typed || graph.operands(op).is_empty() || !graph.nested_blocks(op).is_empty() {
             return None;
         }
         Some(Untyped {
-            op: kind.to_string(),
+            op: graph.kind(op).as_str().to_string(),
             value: graph.display_name(*value).to_string(),
-            why: why(registry, kind),
+            why: why(registry, graph, op),
         })
     };
     graph.all_ops().into_iter().filter_map(one).collect()
@@ -45,12 +45,14 @@ fn is_typed(ty: &Type) -> bool {
     }
 }
 
-fn why(registry: &Registry, kind: &str) -> &'static str {
-    match registry.overloads(Symbol::new(kind)).iter().any(|op| op.def().infer.is_some()) {
-        true => {
-            "its rule gives no sizes: they follow from elements, or it runs kernels, on 65536 elements at most"
-        }
-        false => "its row has no rule of types",
+fn why(registry: &Registry, graph: &Graph, op: OpId) -> String {
+    match resolve(registry, graph, op) {
+        Ok(row) if has_rule(row.def()) => format!(
+            "its rule gives no sizes: they follow from elements, or it runs kernels, on {} elements at most",
+            trial::limit(row.def().family)
+        ),
+        Ok(_) => "its row has no rule of types".to_string(),
+        Err(_) => "it has no row".to_string(),
     }
 }
 
@@ -61,7 +63,7 @@ pub(super) fn to_text(untyped: &[Untyped]) -> String {
     }
     let mut table = Table::new(["op", "result", "why it has no type"]);
     for Untyped { op, value, why } in untyped {
-        table.row([op.clone(), format!("%{value}"), why.to_string()]);
+        table.row([op.clone(), format!("%{value}"), why.clone()]);
     }
     format!("types that are lost\n{table}")
 }
