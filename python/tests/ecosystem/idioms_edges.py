@@ -600,5 +600,19 @@ def writes_to_conjugated_arguments_are_seen() -> None:
     same(z, torch.tensor([1 + 1j, 3 - 5j]))
 
 
+@idiom
+def writes_before_an_error_are_seen() -> None:
+    @J.script
+    def add(z: torch.Tensor) -> torch.Tensor:
+        z += 1j
+        if z.numel() > 0:
+            raise RuntimeError("after the write")
+        return z
+
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    raises(Exception, lambda: add(z.conj()), "after the write")
+    same(z, torch.tensor([1 + 1j, 3 - 5j]))
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))
