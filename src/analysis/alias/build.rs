@@ -41,6 +41,8 @@ pub(super) struct Builder<'a> {
     unfilled: Vec<Type>,
     /// Constants that are one object wherever they stand, by address.
     constants: HashMap<usize, Element>,
+    /// Lists of views that are only unpacked, each with the tensor that they look at.
+    parts: HashMap<ValueId, ValueId>,
     pub(super) writes: Vec<(OpId, Write)>,
     /// Results that their ops make anew.
     pub(super) fresh: HashSet<ValueId>,
@@ -61,6 +63,7 @@ impl<'a> Builder<'a> {
             wild: Vec::new(),
             unfilled: Vec::new(),
             constants: HashMap::new(),
+            parts: HashMap::new(),
             writes: Vec::new(),
             fresh: HashSet::new(),
         }
@@ -163,8 +166,8 @@ impl<'a> Builder<'a> {
             "prim::Loop" => self.turns(op),
             "prim::Constant" => self.constant(op),
             "prim::TupleConstruct" | "prim::ListConstruct" | "prim::DictConstruct" => self.construct(op),
-            "prim::GetAttr" | "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice"
-            | "prim::ListUnpack" => {
+            "prim::ListUnpack" => self.unpack(op),
+            "prim::GetAttr" | "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice" => {
                 graph.results(op).iter().for_each(|value| self.set_wild(*value));
             }
             "prim::SetAttr" => self.set_attribute(op),
@@ -298,6 +301,28 @@ impl<'a> Builder<'a> {
             && schema.returns.iter().all(|r| is_plain(&r.ty) && !is_wild(r.alias.as_ref()))
     }
 
+    /// Parts of a tensor that are unpacked at once are that tensor; what else is taken out of a list may be anything.
+    fn unpack(&mut self, op: OpId) {
+        let graph = self.graph;
+        let whole = graph.operand(op, 0).and_then(|list| self.parts.get(&list).copied());
+        for value in graph.results(op) {
+            match whole {
+                Some(whole) => self.point(value, whole),
+                None => self.set_wild(value),
+            }
+        }
+    }
+
+    /// The list that an op makes of views of one tensor, if all that happens to it is that it is unpacked.
+    fn unpacked_parts(&self, op: OpId) -> Option<ValueId> {
+        let graph = self.graph;
+        let list = graph.result(op, 0).filter(|_| graph.result_count(op) == 1)?;
+        let is_list_of_tensors = graph.ty(list).element().is_some_and(Type::is_tensor);
+        let mut uses = graph.uses(list);
+        let user = uses.next().filter(|_| uses.next().is_none())?;
+        (is_list_of_tensors && graph.kind(user.op) == "prim::ListUnpack").then_some(list)
+    }
+
     fn set_attribute(&mut self, op: OpId) {
         if let Some(element) = self.graph.operand(op, 0).and_then(|object| self.element(object)) {
             self.writes.push((op, Write::To(element)));
@@ -399,12 +424,21 @@ impl<'a> Builder<'a> {
                     self.writes.push((op, Write::To(element)));
                 }
             }
-            if alias.wildcard_after || alias.wildcard_before {
-                self.set_wild(*value);
+            match self.unpacked_parts(op).filter(|_| alias.wildcard_after && graph.ty(*value).is_tensor()) {
+                Some(list) => _ = self.parts.insert(list, *value),
+                None if alias.wildcard_after || alias.wildcard_before => self.set_wild(*value),
+                None => {}
             }
         }
         let results = graph.results(op);
         for (n, value) in results.iter().enumerate() {
+            if let Some(whole) = self.parts.get(value).copied() {
+                self.fresh.insert(*value);
+                if let (Some(list), Some(part)) = (self.element(*value), self.element(whole)) {
+                    self.memory.contains(list, part);
+                }
+                continue;
+            }
             let formal = schema.returns.get(n).or(schema.returns.last().filter(|_| results.len() > 1));
             match formal {
                 None => self.unmarked(op, row, *value, true),

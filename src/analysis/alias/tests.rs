@@ -78,6 +78,28 @@ fn containers_make_wildcards_unless_they_are_only_looked_at() {
 }
 
 #[test]
+fn parts_that_are_unpacked_are_the_whole_and_nothing_else() {
+    let mut k = known(
+        "graph(%x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %two : int = prim::Constant[value=2]()
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::neg(%x)
+  %apart : Tensor[] = aten::unsafe_chunk(%a, %two, %zero)
+  %l : Tensor, %r : Tensor = prim::ListUnpack(%apart)
+  %d : Tensor = aten::relu_(%l)
+  %kept : Tensor[] = aten::unsafe_chunk(%b, %two, %zero)
+  %taken : Tensor = aten::__getitem__(%kept, %zero)
+  return (%d)",
+    );
+    assert!(k.alias("l", "a") && k.alias("r", "l") && k.alias("d", "a") && k.written("a"));
+    assert!(!k.alias("l", "x") && !k.alias("a", "taken") && !k.alias("a", "b"));
+    assert!(k.alias("b", "taken") && k.alias("x", "taken"));
+    let (apart, a, b) = (k.value("apart"), k.value("a"), k.value("b"));
+    assert!(k.db.may_contain_alias(apart, a) && !k.db.may_contain_alias(apart, b));
+}
+
+#[test]
 fn places_to_take_from_stay_apart_though_they_may_be_none() {
     let mut k = known(
         "graph(%x : Tensor, %n : NoneType):
