@@ -313,14 +313,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The list that an op makes of views of one tensor, if all that happens to it is that it is unpacked.
-    fn unpacked_parts(&self, op: OpId) -> Option<ValueId> {
+    /// The list that an op makes of views of an operand marked so, if all that happens to it is that it is unpacked.
+    fn unpacked_parts(&self, op: OpId, schema: &Schema, operand: &AliasInfo) -> Option<ValueId> {
         let graph = self.graph;
-        let list = graph.result(op, 0).filter(|_| graph.result_count(op) == 1)?;
-        let is_list_of_tensors = graph.ty(list).element().is_some_and(Type::is_tensor);
-        let mut uses = graph.uses(list);
+        let ([list], [result]) = (&*graph.results(op), &*schema.returns) else { return None };
+        let marks = result.alias.as_ref().filter(|marks| marks.before.is_empty() && !marks.is_write)?;
+        let holds_operand = marks.contained.iter().flatten().any(|part| part.before == operand.before);
+        let mut uses = graph.uses(*list);
         let user = uses.next().filter(|_| uses.next().is_none())?;
-        (is_list_of_tensors && graph.kind(user.op) == "prim::ListUnpack").then_some(list)
+        (holds_operand && graph.kind(user.op) == "prim::ListUnpack").then_some(*list)
     }
 
     fn set_attribute(&mut self, op: OpId) {
@@ -424,10 +425,10 @@ impl<'a> Builder<'a> {
                     self.writes.push((op, Write::To(element)));
                 }
             }
-            match self.unpacked_parts(op).filter(|_| alias.wildcard_after && graph.ty(*value).is_tensor()) {
-                Some(list) => _ = self.parts.insert(list, *value),
-                None if alias.wildcard_after || alias.wildcard_before => self.set_wild(*value),
-                None => {}
+            match self.unpacked_parts(op, schema, alias) {
+                Some(list) if alias.wildcard_after && !alias.is_write => _ = self.parts.insert(list, *value),
+                _ if alias.wildcard_after || alias.wildcard_before => self.set_wild(*value),
+                _ => {}
             }
         }
         let results = graph.results(op);
