@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, intern};
+use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
 /// Values nested deeper than this are refused.
@@ -58,7 +59,13 @@ pub(crate) struct Call<'py> {
     /// the copy of it.
     copies: Vec<(Tensor, u64, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     ranges: Vec<(usize, usize, Storage)>,
+    /// Results in the memory of a tensor of PyTorch that came in, each with that and the element of it where it begins: kept
+    /// where results are given as tensors of ours, to become views later.
+    shown: RefCell<Vec<Shown<'py>>>,
 }
+
+/// A result of ours, the object whose memory it shows, and how many elements behind that it begins.
+pub(crate) type Shown<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, isize);
 
 impl<'py> Call<'py> {
     /// Writes to the objects of copies what the call wrote to these, whether it ended well or not.
@@ -81,10 +88,22 @@ impl<'py> Call<'py> {
         self.leaves.iter().map(|(t, object)| (object.clone(), PyTensor::new(t.clone()))).collect()
     }
 
+    /// The tensors of PyTorch that came in and require no gradient, with those that stood for them.
+    pub(crate) fn untracked(&self) -> Vec<(Bound<'py, PyAny>, PyTensor)> {
+        let is_leaf = |object: &Bound<'py, PyAny>| self.leaves.iter().any(|(_, known)| known.is(object));
+        let untracked = self.versions.iter().filter(|(_, object, _)| !is_leaf(object));
+        untracked.map(|(t, object, _)| (object.clone(), PyTensor::new(t.clone()))).collect()
+    }
+
     /// Tensors of PyTorch that the call wrote to, with those that stood for them.
     pub(crate) fn written(&self) -> Vec<(Bound<'py, PyAny>, PyTensor)> {
         let written = self.versions.iter().filter(|(t, _, version)| t.version() != *version);
         written.map(|(t, object, _)| (object.clone(), PyTensor::new(t.clone()))).collect()
+    }
+
+    /// Results that are views of tensors of PyTorch, of those that were given as tensors of ours.
+    pub(crate) fn shown(&self) -> Vec<Shown<'py>> {
+        self.shown.take()
     }
 
     /// An object of Python as a value.
@@ -452,15 +471,47 @@ impl<'py> Call<'py> {
                 return Ok(object.clone());
             }
         }
-        match self.kind {
-            Some(Kind::NumPy) if buffer_can(tensor) => numpy_of(py, tensor),
-            Some(Kind::Torch) if tensor.is_plain() => match to_torch(py, tensor)? {
+        let base = self.base_of(tensor);
+        match (self.kind, base) {
+            (Some(Kind::NumPy), _) if buffer_can(tensor) => numpy_of(py, tensor),
+            (Some(Kind::Torch), Some((base, offset))) => view_of(base, tensor, offset),
+            (Some(Kind::Torch), None) if tensor.is_plain() => match to_torch(py, tensor)? {
                 Some(object) => Ok(object),
                 None => own(py, tensor),
             },
+            (_, Some((base, offset))) => {
+                let given = own(py, tensor)?;
+                self.shown.borrow_mut().push((given.clone(), base.clone(), offset));
+                Ok(given)
+            }
             _ => own(py, tensor),
         }
     }
+
+    /// The tensor of PyTorch whose memory a result shows, and how many elements behind its first one that begins.
+    fn base_of(&self, tensor: &Tensor) -> Option<(&Bound<'py, PyAny>, isize)> {
+        let storage = tensor.storage();
+        if !storage.is_foreign() || !tensor.is_plain() {
+            return None;
+        }
+        let is_base = |own: &Tensor| own.dtype() == tensor.dtype() && own.storage().same(&storage);
+        let (own, object, _) = self.versions.iter().find(|(own, ..)| is_base(own))?;
+        let offset = |t: &Tensor| isize::try_from(t.layout().offset).ok();
+        Some((object, offset(tensor)? - offset(own)?))
+    }
+}
+
+/// A result as the view of a tensor of PyTorch that it is, so that PyTorch counts writes to either on both. It has no gradient:
+/// nothing was recorded.
+fn view_of<'py>(base: &Bound<'py, PyAny>, tensor: &Tensor, offset: isize) -> PyResult<Bound<'py, PyAny>> {
+    let py = base.py();
+    let base = match base.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
+        true => &base.call_method0(intern!(py, "detach"))?,
+        false => base,
+    };
+    let first = base.call_method0(intern!(py, "storage_offset"))?.extract::<isize>()?;
+    let (sizes, strides) = (tensor.sizes().to_vec(), tensor.strides().to_vec());
+    base.call_method1(intern!(py, "as_strided"), (sizes, strides, first + offset))
 }
 
 /// A copy of a PyTorch tensor with its pending conjugation and negation carried out, which DLPack does not tell of; None where

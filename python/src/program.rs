@@ -319,7 +319,9 @@ impl PyProgram {
             call.kind = Some(Kind::Own);
             let result = call.give(py, &result, Some(core))?;
             let linked = errors::imported(py, &LINKED, "flambeau._autograd", "linked")?;
-            return linked.call1((result, tracked, parameters, self.links(py), written));
+            let (shown, untracked) = (call.shown(), call.untracked());
+            let links = self.links(py);
+            return linked.call1((result, tracked, parameters, links, written, shown, untracked));
         }
         for (tensor, _) in written {
             static WRITTEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

@@ -48,7 +48,7 @@ class _Link(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, outputs: list[Tensor], leaves: list[Tensor], noted: Any, *originals: Any) -> Any:
         ctx.outputs, ctx.leaves = outputs, leaves
-        ctx.seen, written = noted
+        ctx.seen, ctx.others, written = noted
         # What the call wrote to will lead here: kept whole, it would keep itself.
         ctx.save_for_backward(*(o.detach() if n in written else o for n, o in enumerate(originals)))
         return tuple(t.detach().torch() for t in outputs)
@@ -71,7 +71,7 @@ class _Link(torch.autograd.Function):
             return (None, None, None, *(None if g is None else g.detach().torch() for g in found))
         tracked = [(own, g) for _, own, g in pairs if own.requires_grad]
         leaves, originals = [*ctx.leaves, *(own for own, _ in tracked)], [*ctx.saved_tensors, *(g for _, g in tracked)]
-        linked_again = _Link.apply(followed, leaves, (list(map(_seen, originals)), ()), *originals)
+        linked_again = _Link.apply(followed, leaves, (list(map(_seen, originals)), ctx.others, ()), *originals)
         made = dict(zip(map(id, followed), linked_again))
         return (None, None, None, *(None if g is None else made[id(g)] if id(g) in made else g.detach().torch() for g in found))
 
@@ -81,7 +81,7 @@ def _seen(original: Any) -> tuple[Any, int]:
 
 
 def _count_writes(ctx: Any) -> None:
-    """Leaves of ours count the writes that PyTorch's tensors saw since, so that what was saved of them does not hold any more."""
+    """Tensors of ours count the writes that PyTorch's saw since, so that what was saved of them does not hold any more."""
     try:
         ctx.saved_tensors
     except RuntimeError:
@@ -89,6 +89,9 @@ def _count_writes(ctx: Any) -> None:
         for own, is_changed in zip(ctx.leaves, changed):
             if is_changed:
                 own._written_outside()
+    for own, given, version in ctx.others:
+        if given._version != version:
+            own._written_outside()
 
 
 def _own_gradient(gradient: Any, again: bool) -> Tensor:
@@ -97,9 +100,16 @@ def _own_gradient(gradient: Any, again: bool) -> Tensor:
 
 
 def linked(
-    result: Any, tracked: list[tuple[Any, Tensor]], parameters: list[Tensor], links: dict[int, Any], written: list[tuple[Any, Tensor]]
+    result: Any,
+    tracked: list[tuple[Any, Tensor]],
+    parameters: list[Tensor],
+    links: dict[int, Any],
+    written: list[tuple[Any, Tensor]],
+    shown: list[tuple[Tensor, Any, int]],
+    untracked: list[tuple[Any, Tensor]],
 ) -> Any:
-    """The result with tensors of PyTorch, which know how they were made. `written` are those that the call wrote to."""
+    """The result with tensors of PyTorch, which know how they were made. `written` are those that the call wrote to, `shown` the
+    results in the memory of an argument, with this and the place in it, `untracked` the arguments without a gradient."""
     originals = [original for original, _ in tracked if isinstance(original, torch.Tensor)]
     leaves = [own for original, own in tracked if isinstance(original, torch.Tensor)]
     for parameter in parameters:
@@ -107,12 +117,15 @@ def linked(
         leaves.append(parameter)
     outputs: list[Tensor] = []
     _gather(result, outputs)
-    followed = [t for t in outputs if t.requires_grad] if leaves else []
     changed = [(tensor, own) for tensor, own in written if leaves and own.requires_grad]
+    views = [v for v in shown if not v[0].requires_grad or v[1].requires_grad or any(v[1] is tensor for tensor, _ in changed)]
+    of_views = {id(own) for own, _, _ in views}
+    followed = [t for t in outputs if t.requires_grad and id(t) not in of_views] if leaves else []
     seen = list(map(_seen, originals))
     wanted = [*followed, *(own for _, own in changed)]
     places = [n for n, given in enumerate(originals) if any(given is tensor for tensor, _ in changed)]
-    results = _Link.apply(wanted, leaves, (seen, places), *originals) if wanted else ()
+    others: list[tuple[Tensor, Any, int]] = []
+    results = _Link.apply(wanted, leaves, (seen, others, places), *originals) if wanted else ()
     for tensor, own in written:
         if not (leaves and own.requires_grad):
             torch.autograd.graph.increment_version(tensor)
@@ -120,9 +133,18 @@ def linked(
     for (tensor, _), result_of_write in zip(changed, results[len(followed) :]):
         tensor.copy_(result_of_write)
         seen[:] = [_seen(tensor) if of() is tensor else (of, version) for of, version in seen]
+    # Detached, they count the same writes and keep nothing of a graph.
+    others.extend((own, tensor.detach(), tensor._version) for tensor, own in untracked)
     made = dict(zip(map(id, followed), results))
+    made.update((id(own), _view(own, tensor, offset)) for own, tensor, offset in views)
     _hand_on(leaves, originals)
     return _replaced(result, made)
+
+
+def _view(own: Tensor, base: Any, offset: int) -> Any:
+    """The view of an argument that a result is: PyTorch knows its gradient, and counts writes to either on both."""
+    base = base if own.requires_grad else base.detach()
+    return base.as_strided(tuple(own.shape), own.stride(), base.storage_offset() + offset)
 
 
 def _hand_on(leaves: list[Tensor], originals: list[Any]) -> None:

@@ -41,6 +41,38 @@ def first_zero(x):
     return x * 2
 
 
+@J.script
+def parts(x, y):
+    return x[0], x.t()[1:], y.detach(), x * y
+
+
+@idiom
+def results_that_are_views_of_arguments():
+    x = torch.ones(2, 2, requires_grad=True)
+    h, y = x * 3, torch.ones(2)
+    row, rest, alone, product = parts(h[:, :], y)
+    assert row._is_view() and rest._is_view() and not alone.requires_grad
+    row.mul_(5.0)
+    assert h._version == 1 and row._version == 1
+    (h.sum() + rest.sum()).backward()
+    same(x.grad, torch.tensor([[15.0, 30.0], [3.0, 6.0]]))
+    alone.add_(1.0)
+    refused(lambda: product.sum().backward(), "modified by an inplace operation")
+
+
+@idiom
+def views_where_nothing_is_recorded():
+    x, y = torch.ones(2, 2), torch.ones(2)
+    w = torch.ones(2, requires_grad=True)
+    saved = w * y
+    row, _, alone, _ = parts(x, y)
+    alone.mul_(2.0)
+    row.mul_(2.0)
+    assert x._version == 1 and y._version == 1
+    same((x, y), (torch.tensor([[2.0, 2.0], [1.0, 1.0]]), torch.tensor([2.0, 2.0])))
+    refused(lambda: saved.sum().backward(), "modified by an inplace operation")
+
+
 @idiom
 def activations_in_place():
     act, x = J.script(nn.ReLU(inplace=True)), leaf()
