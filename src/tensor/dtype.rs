@@ -380,7 +380,8 @@ element!(u16, DType::U16, |s| s.to_i32() as u16, |x| Scalar::Int(x.into()));
 element!(u32, DType::U32, |s| s.to_i64() as u32, |x| Scalar::Int(x.into()));
 // What has the highest bit is taken for negative until it becomes a float.
 element!(u64, DType::U64, |s| s.to_u64(), |x| Scalar::Int(x as i64));
-element!(u8, DType::U8, |s| s.to_i32() as u8, |x| Scalar::Int(x.into()));
+// PyTorch goes by 64 bits here, and by 32 to all other integers that are smaller.
+element!(u8, DType::U8, |s| s.to_i64() as u8, |x| Scalar::Int(x.into()));
 element!(i8, DType::I8, |s| s.to_i32() as i8, |x| Scalar::Int(x.into()));
 element!(i16, DType::I16, |s| s.to_i32() as i16, |x| Scalar::Int(x.into()));
 element!(i32, DType::I32, |s| s.to_i32(), |x| Scalar::Int(x.into()));

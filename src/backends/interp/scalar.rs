@@ -204,6 +204,8 @@ fn unary_f64(op: Unary, x: f64) -> f64 {
         Unary::Cosh => x.cosh(),
         Unary::Tanh => x.tanh(),
         Unary::Asinh => libm::asinh(x),
+        // libm's takes a far negative number for its square.
+        Unary::Acosh if x < 1.0 => f64::NAN,
         Unary::Acosh => libm::acosh(x),
         Unary::Atanh => libm::atanh(x),
         Unary::Sqrt => x.sqrt(),

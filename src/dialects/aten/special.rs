@@ -409,13 +409,13 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("n_scalar_out"),
     elementwise("aten::gcd(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .eval(|a| integers(a, gcd))
+        .eval(|a| integers(a, false))
         .accepts("i", "gcd_cpu")
         .facts(&[Fact::Commutative])
         .inplace()
         .out("out"),
     elementwise("aten::lcm(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .eval(|a| integers(a, lcm))
+        .eval(|a| integers(a, true))
         .accepts("i", "lcm_cpu")
         .facts(&[Fact::Commutative])
         .inplace()
@@ -569,31 +569,40 @@ fn entr(p: &mut Program, x: &[Sv]) -> Sv {
     p.select(below, lowest, value)
 }
 
-/// Applies a function of magnitudes to two integer tensors; the result keeps the low bits.
-fn integers(args: &Args<'_>, f: fn(u64, u64) -> u64) -> Result<Outputs> {
-    fn run<T: Element>(x: &Tensor, y: &Tensor, f: fn(u64, u64) -> u64) -> Result<Tensor> {
-        let size = |x: T| x.to_scalar().to_i64().unsigned_abs();
-        // Sizes that overflow come back as negative numbers, whose sign PyTorch drops once more.
-        map2::<T, T>(x, y, |x, y| {
-            let wrapped = T::from_scalar(Scalar::Int(f(size(x), size(y)) as i64));
-            T::from_scalar(Scalar::Int(wrapped.to_scalar().to_i64().wrapping_abs()))
-        })
+/// Applies a function to the elements of two integer tensors.
+fn integers(args: &Args<'_>, is_lcm: bool) -> Result<Outputs> {
+    fn run<T: Element>(x: &Tensor, y: &Tensor, is_lcm: bool) -> Result<Tensor> {
+        let f = if is_lcm { lcm::<T> } else { gcd::<T> };
+        let int = |x: T| x.to_scalar().to_i64();
+        map2::<T, T>(x, y, |x, y| T::from_scalar(Scalar::Int(f(int(x), int(y)))))
     }
     let (x, y) = pair(args)?;
-    one(dispatch_dtype!(x.dtype(), T => run::<T>(&x, &y, f))?)
+    one(dispatch_dtype!(x.dtype(), T => run::<T>(&x, &y, is_lcm))?)
 }
 
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
+/// A number as a dtype keeps it.
+fn kept<T: Element>(x: i64) -> i64 {
+    T::from_scalar(Scalar::Int(x)).to_scalar().to_i64()
+}
+
+/// The magnitude of the smallest integer is itself, and remainders have the sign of what is divided: so PyTorch's.
+fn gcd<T: Element>(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (kept::<T>(a.wrapping_abs()), kept::<T>(b.wrapping_abs()));
+    while a != 0 {
+        (a, b) = (b.wrapping_rem(a), a);
     }
-    a
+    b
 }
 
-fn lcm(a: u64, b: u64) -> u64 {
-    match gcd(a, b) {
+/// Dtypes of less than 32 bits are computed in 32 and cut at the end; others wrap before their sign is dropped.
+fn lcm<T: Element>(a: i64, b: i64) -> i64 {
+    match gcd::<T>(a, b) {
         0 => 0,
-        divisor => (a / divisor).wrapping_mul(b),
+        divisor => {
+            let product = a.wrapping_div(divisor).wrapping_mul(b);
+            let product = if T::DTYPE.size() < 4 { product } else { kept::<T>(product) };
+            product.wrapping_abs()
+        }
     }
 }
 

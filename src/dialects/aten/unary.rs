@@ -344,7 +344,7 @@ pub static OPS: &[OpDef] = &[
         .out("out").aliases(&[Alias::new("special_logit").functional()]),
     elementwise(
         "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-        Promote::Common,
+        Promote::First,
     )
     .rare("u").scalar(nan_to_num)
     .ordered(Order::EveryStride)

@@ -240,19 +240,19 @@ impl Continuations<'_> {
 
 /// Copies a loop's condition block before `anchor` and gives the copy of its result.
 fn copy_condition(graph: &mut Graph, condition: BlockId, anchor: OpId) -> Result<Option<ValueId>> {
-    let source = graph.clone();
     let mut map = HashMap::new();
-    for op in source.block_ops(condition) {
-        let copy = graph.copy_op(&source, op, &mut map);
+    for op in graph.block_ops(condition).collect::<Vec<_>>() {
+        let copy = graph.clone_op(None, op, &mut map);
         graph.insert_before(copy, anchor);
     }
-    Ok(source.block_results(condition).first().map(|v| map.get(v).copied().unwrap_or(*v)))
+    Ok(graph.block_results(condition).first().map(|v| map.get(v).copied().unwrap_or(*v)))
 }
 
 /// `prim::Loop(n)` with a condition block becomes `prim::Loop(n, condition, carried...)`: the condition is
-/// evaluated before the loop and at the end of each pass.
+/// evaluated before the loop and at the end of each pass. Inner loops come first: a condition may hold some, which its copies
+/// then have as they must be.
 fn inline_conditions(graph: &mut Graph) {
-    for op in graph.all_ops() {
+    for op in graph.all_ops().into_iter().rev() {
         if !graph.is_live(op) || graph.kind(op) != kinds::loop_() {
             continue;
         }

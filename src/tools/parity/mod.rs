@@ -202,7 +202,8 @@ fn numbers(
         let difference = if difference.is_nan() { f64::INFINITY } else { difference };
         let relative = if e.norm() == 0.0 { f64::INFINITY } else { difference / e.norm() };
         row.relative = row.relative.max(if relative.is_nan() { f64::INFINITY } else { relative });
-        if !(difference <= tolerance.1 + tolerance.0 * e.norm()) {
+        // No number is near an infinity.
+        if difference.is_infinite() || !(difference <= tolerance.1 + tolerance.0 * e.norm()) {
             row.beyond += 1;
         }
         if difference > row.absolute || worst.is_none() {
