@@ -8,7 +8,7 @@
 use super::autograd::{Autograd, Recorded};
 use super::generator::Generator;
 use super::{Op, Outputs};
-use crate::diag::{Diagnostic, Result, Span};
+use crate::diag::{Diagnostic, ErrorKind, Result, Span};
 use crate::ir::Graph;
 use crate::resources::budget::{self, Budget, Installed};
 use crate::resources::limits::{self, KEPT_WARNINGS, Limits};
@@ -91,7 +91,12 @@ pub struct Run {
     recorded: RefCell<Vec<Weak<dyn Recorded>>>,
     methods: RefCell<Option<Arc<dyn Methods>>>,
     watcher: RefCell<Option<Arc<dyn Watcher>>>,
+    /// Meanings that run within each other now.
+    meanings: Cell<usize>,
 }
+
+/// Meanings of ops may run so many others within each other: an op that means itself would have no end.
+const MAX_MEANINGS: usize = 64;
 
 /// What all tasks of a run have in common.
 struct Shared {
@@ -182,6 +187,7 @@ impl Run {
             recorded: RefCell::default(),
             methods: RefCell::default(),
             watcher: RefCell::default(),
+            meanings: Cell::new(0),
         }
     }
 
@@ -196,6 +202,7 @@ impl Run {
             recorded: RefCell::default(),
             methods: self.methods.clone(),
             watcher: RefCell::default(),
+            meanings: self.meanings.clone(),
         }
     }
 
@@ -206,6 +213,20 @@ impl Run {
     }
 
     // --- who runs what ---
+
+    /// Runs the meaning of an op, which `name` says, with room on the stack; an error where too many run within each other.
+    pub fn meaning<R>(&self, name: &str, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        let depth = self.meanings.get();
+        if depth >= MAX_MEANINGS {
+            let message = format!("{name} runs within {MAX_MEANINGS} other meanings of ops");
+            let error = Diagnostic::raised("RecursionError", message).limit("depth");
+            return Err(error.hint("a meaning must not come back to the op that it is of"));
+        }
+        self.meanings.set(depth + 1);
+        let result = stacker::maybe_grow(256 << 10, 4 << 20, work);
+        self.meanings.set(depth);
+        result
+    }
 
     /// Lets ops whose meaning is text run.
     pub fn with_composites(self, composites: Arc<dyn Composites>) -> Run {
@@ -406,15 +427,21 @@ impl Run {
     }
 
     /// Runs or awaits what was forked and not waited for, so that its effects have happened. What has not begun when the
-    /// run must end does not begin.
-    pub fn finish_tasks(&self) {
+    /// run must end does not begin: that is an error, although nobody waits for a value.
+    pub fn finish_tasks(&self) -> Result<()> {
+        let mut finished = Ok(());
         loop {
-            let Some(task) = self.account.tasks.lock().pop() else { return };
+            let Some(task) = self.account.tasks.lock().pop() else { return finished };
             if let Err(error) = self.check() {
                 task.give_up(error);
             }
-            // Its error is of interest to those alone who wait for its value.
-            let _ = task.wait();
+            // Its error is of interest to those alone who wait for its value, but for a limit, which is the run's.
+            if let Err(error) = task.wait()
+                && error.kind() == ErrorKind::Limit
+                && finished.is_ok()
+            {
+                finished = Err(error);
+            }
         }
     }
 

@@ -52,8 +52,9 @@ impl ScriptComposites {
 
 impl Composites for ScriptComposites {
     fn run(&self, op: &Op, text: &str, values: &[Value], run: &Run) -> Result<Outputs> {
-        let program = self.program(&format!("the meaning of {}", op.schema_text()), text)?;
-        let result = program.run_last(values.to_vec(), run).map_err(|mut error| {
+        let name = format!("the meaning of {}", op.schema_text());
+        let program = self.program(&name, text)?;
+        let result = run.meaning(&name, || program.run_last(values.to_vec(), run)).map_err(|mut error| {
             // The op raised: where in its meaning is nobody's business.
             let report = error.report_mut();
             report.frames.clear();
@@ -76,7 +77,8 @@ impl Composites for ScriptComposites {
     }
 
     fn function(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value> {
-        self.program(name, text)?.run_last(values, run)
+        let program = self.program(name, text)?;
+        run.meaning(name, || program.run_last(values, run))
     }
 }
 

@@ -372,9 +372,9 @@ impl Program {
         prepare(run, &self.0.registry);
         let former = run.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
         let result = self.0.call_planned(function, receiver, bound, run);
-        run.finish_tasks();
+        let finished = run.finish_tasks();
         run.set_methods(former);
-        result
+        result.and_then(|value| finished.map(|()| value))
     }
 
     /// Runs the last function of the module; nothing is checked or converted.
@@ -396,8 +396,8 @@ impl Program {
         prepare(run, &self.0.registry);
         let arguments = with_receiver(&Value::Object(object.clone()), &arguments);
         let result = self.0.call_method(object.class(), Symbol::new(method), arguments, run);
-        run.finish_tasks();
-        result
+        let finished = run.finish_tasks();
+        result.and_then(|value| finished.map(|()| value))
     }
 
     /// The instance, if the function is one of its methods.
@@ -445,8 +445,8 @@ pub fn run_graph(
     let code = Code::compile(program.0.code_context(), graph, "graph")?;
     prepare(run, registry);
     let result = interpreter::execute(&program.0, run, Arc::new(code), arguments);
-    run.finish_tasks();
-    result
+    let finished = run.finish_tasks();
+    result.and_then(|values| finished.map(|()| values))
 }
 
 /// A module whose only function is a graph, under a name, its schema taken from the graph's types.

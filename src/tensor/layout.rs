@@ -179,7 +179,7 @@ impl Layout {
             let mut at = base;
             for _ in 0..inner_size {
                 visit(at as usize);
-                at += inner_stride;
+                at = at.wrapping_add(inner_stride);
             }
             // Advance the outer dimensions like an odometer.
             let mut dim = rank - 1;
@@ -189,11 +189,12 @@ impl Layout {
                 }
                 dim -= 1;
                 counter[dim] += 1;
-                base += self.strides[dim];
+                // A dimension of size 1 may have any stride: what is added goes again.
+                base = base.wrapping_add(self.strides[dim]);
                 if counter[dim] < self.sizes[dim] {
                     break;
                 }
-                base -= self.strides[dim] * self.sizes[dim];
+                base = base.wrapping_sub(self.strides[dim].wrapping_mul(self.sizes[dim]));
                 counter[dim] = 0;
             }
         }

@@ -33,12 +33,15 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
+    // A call may change the model's state, which the other must not see.
+    let again = load_shown(file, &run, toolkit.registry(), io)?;
     if !options.grad {
         detach_parameters(&loaded.program);
+        detach_parameters(&again.program);
     }
     let text = if options.passes.is_empty() { "default" } else { &options.passes };
     let pipeline = options.numerics.checked_pipeline(text, io)?;
-    let changed = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &shown, io.err)?;
+    let changed = prepare::transformed(&again.program, &pipeline, Settings::default(), &shown, io.err)?;
     let changed = prepare::placed(options.plans.apply(changed, text), options.device.open(io)?.as_ref());
     let changed = options.guards.apply(changed);
     let mut answers = Vec::new();

@@ -193,7 +193,7 @@ impl Steps {
                     "effective kernel size overflows, but got kernel_size={k} and dilation={d}"
                 ));
             }
-            if *p > ((k - 1).saturating_mul(*d) + 1) / 2 {
+            if *p > (k - 1).saturating_mul(*d).saturating_add(1) / 2 {
                 return fail(format!(
                     "pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
                 ));
@@ -564,7 +564,8 @@ fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let x = Dense::<R>::new(t)?;
         let x = x.open()?;
         let size: usize = input.iter().product();
-        let count = parts.iter().product::<usize>();
+        // More than there is memory for is refused by `build`.
+        let count = parts.iter().fold(1, |all: usize, part| all.saturating_mul(*part));
         let result = build::<R>(&sizes, t.dtype(), |out| {
             each_plane(out, count, size / count.max(1), |at, out| {
                 let plane = &x[at * size..(at + 1) * size];

@@ -344,8 +344,8 @@ fn affine_grid(a: &Args<'_>) -> Result<Outputs> {
             let x = if n <= 1 { 0.0 } else { 2.0 * at as f64 / (n as f64 - 1.0) - 1.0 };
             R::of(if align { x } else { x * (n as f64 - 1.0) / n as f64 })
         };
-        let count: usize = size[2..].iter().product::<i64>() as usize;
         one(build::<R>(&sizes, theta.dtype(), |out| {
+            let count: usize = size[2..].iter().product::<i64>() as usize;
             for (place, y) in out.chunks_mut(dims).enumerate() {
                 let (batch, mut rest) = (place / count, place % count);
                 let mut from = vec![R::ONE; dims + 1];

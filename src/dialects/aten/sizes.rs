@@ -5,7 +5,7 @@ use super::{join, split};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::Law;
 use crate::dialects::structure::Structure;
-use crate::dialects::{Args, OpDef, Outputs, Quantized, composite, host, one, opaque};
+use crate::dialects::{Args, Effects, OpDef, Outputs, Quantized, composite, host, one, opaque};
 use crate::ir::{Attr, Type};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, wrap_dim};
 use crate::value::Value;
@@ -31,6 +31,18 @@ pub static OPS: &[OpDef] = &[
         .doc("fills without recording gradients"),
     opaque("aten::_no_grad_zero_(Tensor(a!) tensor) -> Tensor(a!)", |a| fill(a, 0.0))
         .doc("fills with zeros without recording gradients"),
+    composite(
+        "aten::_no_grad_uniform_(Tensor(a!) tensor, float a, float b, Generator? generator=None) -> Tensor(a!)",
+        "def uniform(tensor: Tensor, a: float, b: float, generator: Optional[Generator]) -> Tensor:\n    with torch.no_grad():\n        tensor.uniform_(a, b, generator=generator)\n    return tensor\n",
+    )
+    .effects(Effects::RANDOM)
+    .doc("fills with random numbers of one density without recording gradients"),
+    composite(
+        "aten::_no_grad_normal_(Tensor(a!) tensor, float mean, float std, Generator? generator=None) -> Tensor(a!)",
+        "def normal(tensor: Tensor, mean: float, std: float, generator: Optional[Generator]) -> Tensor:\n    with torch.no_grad():\n        tensor.normal_(mean, std, generator=generator)\n    return tensor\n",
+    )
+    .effects(Effects::RANDOM)
+    .doc("fills with random numbers around a mean without recording gradients"),
     composite("prim::abs(Tensor x) -> Tensor", "def abs(x: Tensor) -> Tensor:\n    return torch.abs(x)\n"),
     composite(
         "aten::_grad_sum_to_size(Tensor(a) self, int[]? size) -> Tensor(a)",

@@ -256,7 +256,7 @@ pub fn slice(operands: &Operands<'_>) -> Results {
         let size = sizes.get_mut(at)?;
         *size = match (*size, start, end, step) {
             (dim, Some(0), Some(i64::MAX), Some(1)) => dim,
-            (Dim::Known(n), Some(start), Some(end), Some(step)) if step > 0 => {
+            (Dim::Known(n), Some(start), Some(end), Some(step)) if step > 0 && n >= 0 => {
                 let clamp = |x: i64| (if x < 0 { x.saturating_add(n) } else { x }).clamp(0, n);
                 let length = (clamp(end) - clamp(start)).max(0);
                 Dim::Known(length / step + i64::from(length % step != 0))

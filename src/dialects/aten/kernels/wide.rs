@@ -14,7 +14,7 @@ macro_rules! dispatch_wide {
         if dtype.is_complex() {
             type $W = num_complex::Complex64;
             $body
-        } else if dtype.is_floating() {
+        } else if dtype.is_floating() || dtype.is_float8() {
             type $W = f64;
             $body
         } else {
