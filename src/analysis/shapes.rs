@@ -157,10 +157,10 @@ impl State<'_> {
                     .is_some_and(|t| *t == Type::int());
                 Some(vec![match ints.collect::<Option<Vec<Dim>>>().filter(|_| is_int) {
                     Some(ints) => Known::Ints(ints),
-                    None => Known::Items(operands),
+                    None => Known::items(operands),
                 }])
             }
-            "prim::TupleConstruct" => Some(vec![Known::Items(operands)]),
+            "prim::TupleConstruct" => Some(vec![Known::items(operands)]),
             "prim::TupleUnpack" | "prim::ListUnpack" => match operands.first()? {
                 Known::Items(items) if items.len() == graph.result_count(op) => Some(items.clone()),
                 Known::Ints(dims) if dims.len() == graph.result_count(op) => {

@@ -5,6 +5,7 @@
 
 use super::inputs::{self, InputOptions};
 use super::io::Io;
+use super::numerics::Numerics;
 use super::load::load_shown;
 use super::observe::{Event, Watch};
 use super::prepare;
@@ -51,6 +52,8 @@ pub struct Options {
     /// Record gradients; without it the program runs as under torch.no_grad()
     #[arg(long)]
     grad: bool,
+    #[command(flatten)]
+    numerics: Numerics,
 }
 
 /// What came by at one place.
@@ -121,7 +124,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     run.set_grad_enabled(options.grad);
     run.seed(options.seed);
     let toolkit = io.toolkit_with(&options.dialect)?;
-    let pipeline = toolkit.parse_pipeline(&options.passes)?;
+    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
     let loaded = load_shown(&io.path(&options.file), &run, toolkit.registry(), io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let mut calls = vec![options.inputs.resolve(&loaded, &entry, io)?];

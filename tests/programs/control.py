@@ -389,3 +389,23 @@ def f(a: int, b: int):
     xs[0], xs[1] = xs[1], xs[0]
     return a, b, c, xs
 #> f(1, 2)
+#--- list_comprehensions_in_conditions
+def f(xs: List[int], w: int) -> int:
+    while sum([q + 1 for q in xs]) > w and not any([w == x for x in xs]):
+        w += 2
+        if w == 6:
+            continue
+    return w
+#> f([1, 2, 3], 0)
+#> f([1, 2, 7], 1)
+#> f([], 3)
+#--- loops_within_conditions
+def h(n: int) -> int:
+    k = 0
+    while len([[a * k for a in range(b)] for b in list(range(n - k))]) > 2:
+        k += 1
+        while sum([i for i in range(k)]) < 3:
+            k += 1
+    return k
+#> h(9)
+#> h(1)

@@ -279,3 +279,26 @@ def f(x):
         x.nothing()
     return a, b, c, getattr(x, "nothing", 5)
 #> f(torch.ones(2))
+#--- tensors_become_numbers_within_tuples
+def inner(p: Tuple[int, Tuple[float, Tensor]]) -> float:
+    return p[0] + p[1][0]
+
+def f(x: Tensor, y: Tensor) -> Tuple[int, float]:
+    return x, y
+
+def g(x: Tensor) -> Tuple[Optional[int], Tuple[float, Tensor]]:
+    return x, (x, x)
+
+def h(x: Tensor) -> float:
+    return inner((x, (x, x)))
+#> f(torch.tensor(3), torch.tensor(2.5))
+#> g(torch.tensor(4))
+#> h(torch.tensor(2))
+#--- half_of_a_tuple_becomes_numbers
+def f(x: Tensor, y: Tensor) -> Tuple[int, str]:
+    return x, y
+#--- tuples_in_variables_stay
+def f(x: Tensor) -> int:
+    y: Tuple[int, int] = (x, x)
+    return y[0]
+#> f(torch.tensor(4))

@@ -45,22 +45,62 @@ pub enum Known {
     Items(Vec<Known>),
 }
 
+/// So many parts of parts are known of one value.
+const MAX_PARTS: usize = 4096;
+
 impl Known {
+    /// Values of a list or tuple. Tuples of tuples may hold the same parts many times: of more parts within parts than
+    /// [`MAX_PARTS`] nothing is known.
+    pub fn items(items: Vec<Known>) -> Known {
+        let mut left = MAX_PARTS;
+        let mut work: Vec<&Known> = items.iter().filter(|k| matches!(k, Known::Items(_))).collect();
+        while let Some(known) = work.pop() {
+            let Known::Items(parts) = known else { continue };
+            let Some(rest) = left.checked_sub(parts.len()) else { return Known::Nothing };
+            left = rest;
+            work.extend(parts);
+        }
+        Known::Items(items)
+    }
+
     /// What a type alone tells.
     pub fn of_type(ty: &Type) -> Known {
+        let mut left = MAX_PARTS;
+        Known::of_type_within(ty, &mut left)
+    }
+
+    fn of_type_within(ty: &Type, left: &mut usize) -> Known {
         match ty.kind() {
             TypeKind::Tensor(t) => Known::Tensor(t.clone()),
             TypeKind::None => Known::None,
             TypeKind::Int => Known::Int(Dim::Unknown),
             TypeKind::Float => Known::Number(DType::F64),
             TypeKind::Complex => Known::Number(DType::C128),
-            TypeKind::Tuple(elements, _) => Known::Items(elements.iter().map(Known::of_type).collect()),
+            TypeKind::Tuple(elements, _) => match left.checked_sub(elements.len()) {
+                Some(rest) => {
+                    *left = rest;
+                    Known::Items(elements.iter().map(|e| Known::of_type_within(e, left)).collect())
+                }
+                None => Known::Nothing,
+            },
             _ => Known::Nothing,
         }
     }
 
     /// Everything about a value that is at hand.
     pub fn of_value(value: &Value) -> Known {
+        let mut left = MAX_PARTS;
+        Known::of_value_within(value, &mut left, true)
+    }
+
+    fn of_value_within(value: &Value, left: &mut usize, is_outermost: bool) -> Known {
+        let mut items = |items: &[Value]| match left.checked_sub(items.len()) {
+            None if !is_outermost => Known::Nothing,
+            rest => {
+                *left = rest.unwrap_or(MAX_PARTS);
+                Known::Items(items.iter().map(|x| Known::of_value_within(x, left, false)).collect())
+            }
+        };
         match value {
             Value::None => Known::None,
             Value::Bool(x) => Known::Bool(*x),
@@ -70,12 +110,12 @@ impl Known {
             Value::Str(x) => Known::Str(x.to_string()),
             Value::Device(x) => Known::Device((**x).clone()),
             Value::Tensor(x) => Known::Tensor(of_tensor(x)),
-            Value::Tuple(x) => Known::Items(x.items().iter().map(Known::of_value).collect()),
+            Value::Tuple(x) => items(x.items()),
             Value::List(x) => match x.element_type().kind() {
                 TypeKind::Int => Known::Ints(
                     x.items().iter().map(|v| v.to_int().map_or(Dim::Unknown, Dim::Known)).collect(),
                 ),
-                _ => Known::Items(x.items().iter().map(Known::of_value).collect()),
+                _ => items(&x.items()),
             },
             _ => Known::Nothing,
         }

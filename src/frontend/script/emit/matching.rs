@@ -45,6 +45,22 @@ enum Operand {
     /// The elements of a tuple value as a list.
     TupleAsList(Type, ValueId, Vec<Type>),
     Convert(&'static str, Type, Box<Operand>),
+    /// A tuple value whose elements are converted.
+    Tuple(ValueId, Parts),
+}
+
+/// How the elements of a tuple are converted, each None where it stays.
+#[derive(Clone, Debug)]
+struct Parts {
+    given: Vec<Type>,
+    made: Type,
+    parts: Vec<Option<Part>>,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Convert(&'static str, Type),
+    Tuple(Parts),
 }
 
 /// A call that fits a schema.
@@ -250,7 +266,34 @@ impl Emitter<'_> {
         if converts && let Some((kind, ty)) = implicit_conversion(&given, target) {
             return (Operand::Convert(kind, ty.clone(), Box::new(Operand::Value(value))), ty);
         }
+        if converts && let Some(parts) = self.plan_parts(&given, target) {
+            let ty = parts.made.clone();
+            return (Operand::Tuple(value, parts), ty);
+        }
         (Operand::Value(value), given)
+    }
+
+    /// How a tuple becomes one of another type by conversions of its elements; None where it stays as it is.
+    fn plan_parts(&self, given: &Type, wanted: &Type) -> Option<Parts> {
+        let (items, targets) = (given.tuple_elements()?, wanted.tuple_elements()?);
+        if items.len() != targets.len() || wanted.has_free_vars() || self.is_subtype(given, wanted) {
+            return None;
+        }
+        let part = |(item, target): (&Type, &Type)| {
+            let target = strip_optional(target);
+            match implicit_conversion(item, target) {
+                Some((kind, ty)) => Some(Part::Convert(kind, ty)),
+                None => stacker::maybe_grow(64 << 10, 1 << 20, || self.plan_parts(item, target)).map(Part::Tuple),
+            }
+        };
+        let parts: Vec<Option<Part>> = items.iter().zip(targets).map(part).collect();
+        let made = items.iter().zip(&parts).map(|(item, part)| match part {
+            None => item.clone(),
+            Some(Part::Convert(_, ty)) => ty.clone(),
+            Some(Part::Tuple(parts)) => parts.made.clone(),
+        });
+        let made = Type::tuple(made.collect::<Vec<_>>());
+        parts.iter().any(Option::is_some).then(|| Parts { given: items.to_vec(), made, parts })
     }
 
     /// Converts a value to a type where that happens without being asked; otherwise gives it back.
@@ -283,7 +326,25 @@ impl Emitter<'_> {
                 let inner = self.emit_operand(inner, span);
                 self.emit_value(Symbol::new(kind), &[inner], ty.clone(), span)
             }
+            Operand::Tuple(tuple, parts) => self.emit_parts(*tuple, parts, span),
         }
+    }
+
+    fn emit_parts(&mut self, tuple: ValueId, parts: &Parts, span: &Span) -> ValueId {
+        let op = self.emit(Symbol::new("prim::TupleUnpack"), &[tuple], &parts.given, span);
+        let mut items = self.graph.results(op).to_vec();
+        for (item, part) in items.iter_mut().zip(&parts.parts) {
+            *item = match part {
+                None => continue,
+                Some(Part::Convert(kind, ty)) => {
+                    self.emit_value(Symbol::new(kind), &[*item], ty.clone(), span)
+                }
+                Some(Part::Tuple(parts)) => {
+                    stacker::maybe_grow(64 << 10, 1 << 20, || self.emit_parts(*item, parts, span))
+                }
+            };
+        }
+        self.emit_value(Symbol::new("prim::TupleConstruct"), &items, parts.made.clone(), span)
     }
 
     /// The operands of a plan, emitted.
