@@ -541,6 +541,22 @@ mod tests {
     }
 
     #[test]
+    fn no_number_is_near_an_infinity() {
+        let near = |a: (f64, f64), b: (f64, f64)| {
+            close(Complex64::new(a.0, a.1), Complex64::new(b.0, b.1), DType::C128, None)
+        };
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        assert!(near((inf, 0.0), (inf, 0.0)) && near((inf, nan), (inf, nan)) && near((nan, 0.0), (nan, 0.0)));
+        assert!(near((inf, 1.0), (inf, 1.0 + 1e-9)) && near((1.0, 0.0), (1.0 + 1e-9, 0.0)));
+        assert!(
+            !near((inf, 0.0), (2.0, 0.0)) && !near((inf, 0.0), (-inf, 0.0)) && !near((2.0, 0.0), (inf, 0.0))
+        );
+        assert!(
+            !near((inf, 1.0), (inf, 2.0)) && !near((nan, 0.0), (inf, 0.0)) && !near((inf, 0.0), (inf, inf))
+        );
+    }
+
+    #[test]
     fn differences_are_found() {
         let pair = |a: Json, b: Json| compare(&a, &decode(&b).expect("a value"), None).is_ok();
         assert!(pair(json!({"float": 1.0}), json!({"float": 1.000_000_01})));

@@ -5,8 +5,8 @@
 
 use super::inputs::{self, InputOptions};
 use super::io::Io;
-use super::numerics::Numerics;
 use super::load::load_shown;
+use super::numerics::Numerics;
 use super::observe::{Event, Watch};
 use super::prepare;
 use crate::diag::Result;

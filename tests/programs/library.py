@@ -167,3 +167,12 @@ def no_context_inference_mode(a: Tensor):
     return b
 
 #> no_context_inference_mode(torch.ones(2))
+#--- math_of_python_alone
+def f(x: float):
+    return math.exp2(x)
+#--- math_products
+def f(x: List[float]):
+    return math.prod(x)
+#--- cmath_isclose
+def f(x: complex):
+    return cmath.isclose(x, x)

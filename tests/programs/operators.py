@@ -282,3 +282,28 @@ def f(x: Tensor, r: int, repeat: bool):
 #> f(torch.ones(0), 2, True)
 #> f(torch.ones(0), 2, False)
 #> f(torch.ones(2), 3, True)
+#--- smallest_integers_have_no_magnitude
+def f():
+    x = torch.tensor([-128, 127, -128, 0, 6], dtype=torch.int8)
+    y = torch.tensor([127, -128, -128, -128, -128], dtype=torch.int8)
+    return torch.gcd(x, y), torch.lcm(x, y), torch.gcd(x.to(torch.int16), y.to(torch.int16))
+#> f()
+#--- doubles_become_bytes_by_64_bits
+def f(x: Tensor):
+    return x.to(torch.uint8), x.to(torch.int8), (x * 1.0).to(torch.uint8), x.float().to(torch.uint8)
+#> f(torch.tensor([-2147483649.0, 4294967295.0, 4294967297.0, -1.5, 255.5], dtype=torch.float64))
+#--- nan_to_num_keeps_integers
+def f(x: Tensor):
+    return torch.nan_to_num(x, None, 1e30), torch.nan_to_num(x, 2.5).to(torch.float32)
+#> f(torch.tensor([1, 2], dtype=torch.int8))
+#--- truth_of_eight_bit_floats
+def f(x: Tensor):
+    y = x.to(torch.float8_e5m2)
+    return y.all(), y.any(), y.reshape(2, 3).all(1)
+#> f(torch.tensor([1.0, 2.0, 3.0, 4.0, 0.5, 0.25]))
+#--- initializers_without_gradients
+def f():
+    torch.manual_seed(0)
+    a = torch.ops.aten._no_grad_uniform_(torch.zeros([5, 4]), -0.5, 0.5)
+    return a, torch.ops.aten._no_grad_normal_(torch.zeros([3]), 1.0, 2.0)
+#> f()

@@ -283,7 +283,9 @@ impl Emitter<'_> {
             let target = strip_optional(target);
             match implicit_conversion(item, target) {
                 Some((kind, ty)) => Some(Part::Convert(kind, ty)),
-                None => stacker::maybe_grow(64 << 10, 1 << 20, || self.plan_parts(item, target)).map(Part::Tuple),
+                None => {
+                    stacker::maybe_grow(64 << 10, 1 << 20, || self.plan_parts(item, target)).map(Part::Tuple)
+                }
             }
         };
         let parts: Vec<Option<Part>> = items.iter().zip(targets).map(part).collect();

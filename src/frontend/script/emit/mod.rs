@@ -22,6 +22,7 @@ mod literal;
 mod members;
 mod magic;
 mod matching;
+mod math;
 mod names;
 mod python;
 mod stmt;
