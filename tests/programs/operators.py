@@ -307,3 +307,8 @@ def f():
     a = torch.ops.aten._no_grad_uniform_(torch.zeros([5, 4]), -0.5, 0.5)
     return a, torch.ops.aten._no_grad_normal_(torch.zeros([3]), 1.0, 2.0)
 #> f()
+#--- products_round_at_each_step
+def f(x: Tensor):
+    h = x.half()
+    return torch.prod(h), torch.prod(h, 0), torch.prod(x.double() * 1e300, 0), torch.prod(x * 1e30, 0), torch.prod(h.reshape(1, 3), 1)
+#> f(torch.tensor([1.068, 65504.0, 0.1177]))

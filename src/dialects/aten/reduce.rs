@@ -1,5 +1,6 @@
 //! Reductions to one number a row: sums, products, means, truth, extremes.
 
+use super::kernels::compute::rounding;
 use super::kernels::range::not_implemented;
 use super::kernels::rows::{Rows, column_sums, non_empty_dim, reduced_dims, sizes_without};
 use super::kernels::rule::into;
@@ -253,6 +254,14 @@ fn prod(tensor: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) 
     let dtype = sum_dtype(tensor, dtype);
     let dims = reduced_dims(dim.map(|d| vec![d]), tensor.rank())?;
     let rows = Rows::new(&tensor.to_dtype(dtype)?, &dims)?;
+    // Each product is rounded: one that overflows stays infinite, whatever it is multiplied by.
+    let round = match dtype {
+        DType::F32 => |x: f64| f64::from(x as f32),
+        _ => rounding(dtype),
+    };
+    if dtype.is_floating() {
+        return rows.reduce::<f64>(keepdim, dtype, |row| row.iter().fold(1.0, |p, x| round(p * x)));
+    }
     dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, |row| row.iter().fold(W::ONE, |p, x| p.times(*x))))
 }
 
