@@ -8,7 +8,7 @@
 use super::autograd::{Autograd, Recorded};
 use super::generator::Generator;
 use super::{Op, Outputs};
-use crate::diag::{Diagnostic, ErrorKind, Result, Span};
+use crate::diag::{Diagnostic, Result, Span};
 use crate::ir::Graph;
 use crate::resources::budget::{self, Budget, Installed};
 use crate::resources::limits::{self, KEPT_WARNINGS, Limits};
@@ -437,7 +437,7 @@ impl Run {
             }
             // Its error is of interest to those alone who wait for its value, but for a limit, which is the run's.
             if let Err(error) = task.wait()
-                && error.kind() == ErrorKind::Limit
+                && error.report().limit.is_some()
                 && finished.is_ok()
             {
                 finished = Err(error);

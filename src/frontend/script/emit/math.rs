@@ -58,7 +58,6 @@ const UNSUPPORTED_MATH: &[&str] = &[
     "log2",
     "nextafter",
     "perm",
-    "pow2",
     "prod",
     "trunc",
     "ulp",
@@ -132,9 +131,6 @@ const PYTHON_CMATH: &[&str] = &[
 /// Functions of `math` that are ops under another name.
 fn math_op(name: &str) -> &str {
     match name {
-        "pow" => "pow",
-        "isinf" | "isnan" | "isfinite" => name,
-        "fmod" => "fmod",
         "remainder" => "mathremainder",
         "rect" => "polar",
         "phase" => "angle",
