@@ -22,6 +22,7 @@ use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use values::Random;
 
@@ -37,6 +38,8 @@ const BYTES: u64 = 256 << 20;
 const ADDRESSES: u64 = 4_000_000;
 /// How long a call may take.
 const LONG: Duration = Duration::from_secs(5);
+/// After which a process ends that is still at the same call, on every engine: nothing in it looks at a limit.
+const ENDLESS: Duration = Duration::from_secs(180);
 
 pub fn trials() -> Vec<Trial> {
     (0..PARTS).map(|part| Trial::test(format!("op_fuzz::part_{part}"), move || parent(part))).collect()
@@ -96,6 +99,7 @@ pub fn as_child() -> Option<i32> {
     let mut out = std::io::stdout().lock();
     let mut made = 0u64;
     let (mut tally, limits) = (Tally::default(), engines::limits(BYTES));
+    let calls_begun = watched();
     // Panics are faults that are reported once, not printed as they happen.
     std::panic::set_hook(Box::new(|_| {}));
     for (n, op) in registry.iter().enumerate() {
@@ -109,6 +113,7 @@ pub fn as_child() -> Option<i32> {
             }
             let _ = writeln!(out, "call: {id} {}", op.schema_text());
             let _ = out.flush();
+            calls_begun.fetch_add(1, Ordering::Relaxed);
             let own = seed ^ id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             if let Some(fault) = one(op, own) {
                 let _ = writeln!(out, "fault: {id} {}: {fault}", op.schema_text());
@@ -130,6 +135,25 @@ pub fn as_child() -> Option<i32> {
         tally.compared, tally.answered, tally.fused
     );
     Some(0)
+}
+
+/// A count of calls; while it does not grow for long, the process ends, and its parent names the call.
+fn watched() -> Arc<AtomicU64> {
+    let count = Arc::new(AtomicU64::new(0));
+    let seen = count.clone();
+    std::thread::spawn(move || {
+        let mut last = 0;
+        loop {
+            std::thread::sleep(ENDLESS);
+            let now = seen.load(Ordering::Relaxed);
+            if now == last {
+                eprintln!("one call took longer than {} s", ENDLESS.as_secs());
+                std::process::exit(3);
+            }
+            last = now;
+        }
+    });
+    count
 }
 
 /// Ops that a call alone means something for: not control flow, and none that reads or ends the world.

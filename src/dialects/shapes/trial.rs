@@ -5,13 +5,17 @@
 use super::{Known, Operands, Results, Trials, layouts};
 use crate::dialects::{Args, Fact, Family, Node, Run};
 use crate::ir::{Argument, Dim, TensorType, Type, TypeKind};
+use crate::resources::{Budget, Limits, budget};
 use crate::tensor::{DType, Layout, Storage, Tensor, contiguous_strides};
 use crate::value::{List, Value};
+use std::sync::Arc;
 
 /// Larger operands, in elements all together, are not tried where a kernel computes.
 const MAX_COMPUTED: i64 = 1 << 16;
 /// Nor where it only moves elements or looks at them: memory that nobody touches costs nothing.
 const MAX_LOOKED_AT: i64 = 1 << 22;
+/// Bytes that a trial may take, with its results: a number among the operands may ask for any size.
+const MAX_BYTES: u64 = 1 << 28;
 /// What symbols are tried as: numbers that sizes seldom are, then 1, which broadcasts.
 const PROBES: [i64; 2] = [13, 1];
 
@@ -90,6 +94,8 @@ fn run(operands: &Operands<'_>, probe: Option<i64>, limit: i64) -> Results {
     let of = |(argument, known): (&Argument, &Known)| value(&argument.ty, known, how, &mut room);
     let values = schema.arguments.iter().zip(operands.values).map(of).collect::<Option<Vec<Value>>>()?;
     let run = Run::silent();
+    let limits = Limits { bytes: Some(MAX_BYTES), ..Limits::default() };
+    let _installed = Arc::new(Budget::within(limits, budget::current())).install();
     let results = kernel(&Args { op, values: &values, node: Node::default(), run: &run }).ok()?;
     Some(results.iter().map(|v| outcome(operands, v, alike)).collect())
 }
@@ -263,9 +269,10 @@ fn value(ty: &Type, known: &Known, how: How, room: &mut i64) -> Option<Value> {
         Known::Tensor(t) if t.device.as_ref().is_some_and(|device| !device.is_cpu()) => return None,
         Known::Tensor(t) => {
             let sizes = t.sizes.as_deref()?.iter().map(number).collect::<Option<Vec<i64>>>()?;
-            let count = sizes.iter().try_fold(1i64, |n, s| n.checked_mul(*s))?;
+            let count = sizes.iter().try_fold(1i64, |n, s| n.checked_mul((*s).max(1)))?;
             let layout = layouts::of_type(t).filter(|_| how.alike);
             let span = layout.as_ref().map_or(0, span);
+            // Nothing lies in a tensor of 2^40 empty rows, but a kernel may walk them.
             *room = room.checked_sub(count.max(span)).filter(|left| *left >= 0)?;
             Value::Tensor(match layout.filter(|layout| layout.strides != contiguous_strides(&sizes)) {
                 Some(layout) => lying_so(t.dtype?, layout, span)?,

@@ -139,6 +139,15 @@ fn reflect<F: Field>(v: &[F], scale: f64, x: &mut [F]) {
 mod tests {
     use super::*;
 
+    /// Ends at once, though the rows are more than anybody can walk.
+    #[test]
+    fn empty_columns_of_any_length_have_no_values() {
+        let empty = Mat::from_fn(1 << 40, 0, |_, _| 0.0f64);
+        let found = svd(&empty, false);
+        assert!(found.s.is_empty() && found.u.rows == 1 << 40);
+        assert!(empty.times(&Mat::zeros(0, 0)).data.is_empty());
+    }
+
     #[test]
     fn factors_multiply_back_and_are_orthonormal() {
         let a = Mat::from_fn(4, 3, |i, j| (i * j) as f64 - i as f64);
