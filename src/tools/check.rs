@@ -205,11 +205,12 @@ impl Treatment {
     }
 
     /// The program with the passes on.
-    fn apply(&self, program: Program, name: &str) -> Result<Program> {
+    fn apply(&self, program: Program, case: &Case) -> Result<Program> {
         let program = prepare::placed(program, self.device.as_ref());
         let Some(passes) = &self.passes else { return Ok(self.guards.apply(program)) };
-        let settings = self.settings.clone();
-        let program = prepare::transformed(&program, passes, settings, name, &mut std::io::sink())?;
+        let Settings { roots, .. } = prepare::called(&program, &case.entry);
+        let settings = Settings { roots, ..self.settings.clone() };
+        let program = prepare::transformed(&program, passes, settings, &case.name, &mut std::io::sink())?;
         let program = if self.small_gradients { program.differentiating_from(0) } else { program };
         Ok(self.guards.apply(if self.planned { program.planned() } else { program }))
     }
@@ -654,7 +655,7 @@ fn answer(
     if !treatment.grad && !case.differentiates {
         detach_parameters(&program);
     }
-    let program = treatment.apply(program, &case.name)?;
+    let program = treatment.apply(program, case)?;
     run.seed(treatment.seed);
     if case.train.is_some() {
         *learned = gradients::train(case, &program, &run)?;

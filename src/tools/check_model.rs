@@ -10,7 +10,6 @@ use super::parity::{self, Row};
 use super::prepare;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::Registry;
-use crate::passes::manager::Settings;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +40,13 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
     }
     let text = if options.passes.is_empty() { "default" } else { &options.passes };
     let pipeline = options.numerics.checked_pipeline(text, io)?;
-    let changed = prepare::transformed(&again.program, &pipeline, Settings::default(), &shown, io.err)?;
+    let changed = prepare::transformed(
+        &again.program,
+        &pipeline,
+        prepare::called(&again.program, &entry),
+        &shown,
+        io.err,
+    )?;
     let changed = prepare::placed(options.plans.apply(changed, text), options.device.open(io)?.as_ref());
     let changed = options.guards.apply(changed);
     let mut answers = Vec::new();

@@ -112,7 +112,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     io.message(&given.note().unwrap_or_default());
     let name = options.file.display().to_string();
     let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
-    let settings = Settings { log: log.clone(), ..Settings::default() };
+    let settings = Settings { log: log.clone(), ..prepare::called(&loaded.program, &entry) };
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = prepare::placed(program, options.device.open(io)?.as_ref());
     let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT)).logging(&log);

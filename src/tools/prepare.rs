@@ -19,6 +19,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Settings for passes over what a call of `entry` comes to. Where the program has no such function, over all.
+pub fn called(program: &Program, entry: &str) -> Settings {
+    Settings { roots: program.function(entry).map(|f| f.name).into_iter().collect(), ..Settings::default() }
+}
+
 /// The program with the passes on. `name` is what a reproducer says it was made from; logs of passes go to `out`.
 pub fn transformed(
     program: &Program,

@@ -14,7 +14,6 @@ use crate::dialects::prim::profiling::{PROFILE, PROFILE_OPTIONAL, shown};
 use crate::dialects::{GraphId, Run};
 use crate::ir::subtype::merge_tensors;
 use crate::ir::{Attr, Graph, OpId, TensorType, Type, TypeKind};
-use crate::passes::manager::Settings;
 use crate::passes::none_counts;
 use crate::runtime::Program;
 use crate::value::Value;
@@ -133,7 +132,13 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         calls.push(words.resolve(&loaded, &entry, io)?);
     }
     let name = options.file.display().to_string();
-    let program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
+    let program = prepare::transformed(
+        &loaded.program,
+        &pipeline,
+        prepare::called(&loaded.program, &entry),
+        &name,
+        io.err,
+    )?;
     let calls =
         calls.iter().map(|call| call.values(options.seed, io.directory)).collect::<Result<Vec<_>>>()?;
     let profiles = profiles(&program, &entry, calls, &run);

@@ -118,7 +118,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
-    let settings = Settings { log: log.clone(), ..Settings::default() };
+    let settings = Settings { log: log.clone(), ..prepare::called(&loaded.program, &entry) };
     let name = options.file.display().to_string();
     if pipeline.names().contains(&lowering::PASS.name) {
         // Loops are made for sizes, and those of the inputs are known.

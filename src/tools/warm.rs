@@ -11,7 +11,6 @@ use super::threads::ThreadOptions;
 use crate::backends::cache::CacheReport;
 use crate::diag::Result;
 use crate::dialects::Run;
-use crate::passes::manager::Settings;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -61,7 +60,13 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
     let name = options.file.display().to_string();
-    let program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
+    let program = prepare::transformed(
+        &loaded.program,
+        &pipeline,
+        prepare::called(&loaded.program, &entry),
+        &name,
+        io.err,
+    )?;
     let program = options.plans.apply(program, &options.passes);
     let arguments = given.values(options.seed, io.directory)?;
     let (before, begin) = (cache.report(), Instant::now());

@@ -1,6 +1,7 @@
 //! One pass over the functions of a module, several at a time. Graphs are taken out of the module, changed, and put
 //! back in their order; messages come out in that order too.
 
+use super::reach::reachable;
 use super::{Report, Settings};
 use crate::analysis::AnalysisCache;
 use crate::diag::{Result, panics};
@@ -10,7 +11,7 @@ use crate::passes::Context;
 use crate::passes::context::Parts;
 use crate::passes::pass::{Options, Pass, Run};
 use crate::resources::pool;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -67,21 +68,65 @@ pub(super) fn run(
     module: &mut Module,
     caches: &mut HashMap<Symbol, AnalysisCache>,
 ) -> Outcome {
-    let work = take(job, module, caches);
+    let mut outcome = Outcome { report: Report::default(), log: String::new(), result: Ok(false) };
+    let roots = &job.settings.roots;
+    // A limit counts over all functions, in their order.
+    if roots.is_empty() || job.fuel.is_some() {
+        round(job, module, caches, &|_| true, &mut outcome);
+    } else if job.pass.reads_functions {
+        from_roots(job, module, caches, &mut outcome);
+    } else {
+        let reached = reachable(module, roots);
+        round(job, module, caches, &|name| reached.contains(&name), &mut outcome);
+    }
+    outcome
+}
+
+/// A pass that reads other functions may leave none of them to be called (inlining): the roots first, then what is still reached.
+fn from_roots(
+    job: &Job<'_>,
+    module: &mut Module,
+    caches: &mut HashMap<Symbol, AnalysisCache>,
+    outcome: &mut Outcome,
+) {
+    let mut seen: HashSet<Symbol> = HashSet::new();
+    let mut next: HashSet<Symbol> = job.settings.roots.iter().copied().collect();
+    while !next.is_empty() && outcome.result.is_ok() {
+        round(job, module, caches, &|name| next.contains(&name), outcome);
+        seen.extend(next.drain());
+        next = reachable(module, &job.settings.roots);
+        next.retain(|name| !seen.contains(name));
+    }
+}
+
+/// The pass over the functions that are wanted.
+fn round(
+    job: &Job<'_>,
+    module: &mut Module,
+    caches: &mut HashMap<Symbol, AnalysisCache>,
+    wanted: &dyn Fn(Symbol) -> bool,
+    outcome: &mut Outcome,
+) {
+    let work = take(job, module, caches, wanted);
     let shared: &Module = module;
     let done: Vec<Done> = match job.fuel {
-        // A limit counts over all functions, in their order.
         Some(fuel) => limited(job, shared, work, fuel),
         None if job.settings.threads == 1 || work.len() < 2 => {
             work.into_iter().map(|w| one(job, shared, w, None)).collect()
         }
         None => side_by_side(job, shared, work),
     };
-    collect(module, caches, done)
+    collect(module, caches, done, outcome);
 }
 
-fn take(job: &Job<'_>, module: &mut Module, caches: &mut HashMap<Symbol, AnalysisCache>) -> Vec<Work> {
-    let wanted = |name: Symbol| job.scope.function.as_ref().is_none_or(|glob| matches(glob, name.as_str()));
+fn take(
+    job: &Job<'_>,
+    module: &mut Module,
+    caches: &mut HashMap<Symbol, AnalysisCache>,
+    wanted: &dyn Fn(Symbol) -> bool,
+) -> Vec<Work> {
+    let named = |name: Symbol| job.scope.function.as_ref().is_none_or(|glob| matches(glob, name.as_str()));
+    let wanted = |name: Symbol| named(name) && wanted(name);
     let mut work = Vec::new();
     for (name, function) in module.functions.iter_mut().filter(|(name, _)| wanted(**name)) {
         let graph = if job.pass.reads_functions {
@@ -187,10 +232,14 @@ fn graphs_of(graph: &Graph, op: OpId) -> Vec<(Symbol, Arc<Graph>)> {
     attrs.filter_map(|(name, attr)| attr.as_graph().map(|g| (*name, Arc::clone(g)))).collect()
 }
 
-fn collect(module: &mut Module, caches: &mut HashMap<Symbol, AnalysisCache>, done: Vec<Done>) -> Outcome {
-    let mut report = Report::default();
-    let mut log = String::new();
-    let mut result = Ok(false);
+/// Puts graphs back and adds up what came of them.
+fn collect(
+    module: &mut Module,
+    caches: &mut HashMap<Symbol, AnalysisCache>,
+    done: Vec<Done>,
+    outcome: &mut Outcome,
+) {
+    let Outcome { report, log, result } = outcome;
     for Done { work, result: one, parts, unasked, time } in done {
         let Work { name, graph, analyses } = work;
         if let Some(function) = module.functions.get_mut(&name) {
@@ -200,7 +249,7 @@ fn collect(module: &mut Module, caches: &mut HashMap<Symbol, AnalysisCache>, don
         log.push_str(&parts.log);
         report.steps += parts.steps;
         report.unasked |= unasked;
-        report.last_step = parts.last_step.or(report.last_step);
+        report.last_step = parts.last_step.or(report.last_step.take());
         report.function_times.push((name, time));
         for (what, n) in parts.statistics {
             *report.statistics.entry(what).or_default() += n;
@@ -218,7 +267,7 @@ fn collect(module: &mut Module, caches: &mut HashMap<Symbol, AnalysisCache>, don
                 } else {
                     error
                 };
-                result = Err(error);
+                *result = Err(error);
             }
             Err(_) => {}
         }
@@ -226,8 +275,9 @@ fn collect(module: &mut Module, caches: &mut HashMap<Symbol, AnalysisCache>, don
     if report.last_step.is_none() && report.changed {
         report.last_step = Some(format!("the pass as a whole ({} functions)", report.functions.len()));
     }
-    let result = result.map(|_: bool| report.changed);
-    Outcome { report, log, result }
+    if let Ok(changed) = result {
+        *changed = report.changed;
+    }
 }
 
 /// Whether a name matches a pattern in which `*` stands for anything.

@@ -5,6 +5,7 @@ mod graphs;
 mod observe;
 mod pipeline;
 pub mod print_ir;
+mod reach;
 mod run;
 mod set;
 pub mod statistics;

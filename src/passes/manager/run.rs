@@ -32,6 +32,9 @@ pub struct Settings {
     pub record_steps: bool,
     /// What passes may ask for by type.
     pub extras: Extras,
+    /// The functions that will be called. Passes leave functions alone that a call of these does not come to; none means that
+    /// all functions may be called. Limits of changes count over all functions.
+    pub roots: Vec<Symbol>,
 }
 
 /// A point in the run of a pipeline: everything before pass number `index`, and so many steps of that.

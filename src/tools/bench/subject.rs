@@ -4,7 +4,6 @@ use super::Options;
 use crate::diag::{Diagnostic, Result, render};
 use crate::dialects::Run;
 use crate::passes::Pipeline;
-use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tools::case::{self, Case};
 use crate::tools::gradients;
@@ -107,8 +106,13 @@ impl Subject {
                 (Loaded::from(program), case.entry.clone())
             }
         };
-        let program =
-            prepare::transformed(&loaded.program, pipeline, Settings::default(), &self.name, io.err)?;
+        let program = prepare::transformed(
+            &loaded.program,
+            pipeline,
+            prepare::called(&loaded.program, &entry),
+            &self.name,
+            io.err,
+        )?;
         let program = prepare::placed(program, options.device.open(io)?.as_ref());
         let program = options.plans.apply(program, passes);
         let load = start.elapsed();
