@@ -176,3 +176,53 @@ def f(x: List[float]):
 #--- cmath_isclose
 def f(x: complex):
     return cmath.isclose(x, x)
+#--- distance_modes
+def distance_modes(a: Tensor, b: Tensor, mode: str):
+    return torch.cdist(a, b), torch.cdist(a, b, 1.0, mode), torch.cdist(a, b, compute_mode=mode)
+
+#> distance_modes(torch.arange(6.0).reshape(3, 2), torch.ones(2, 2), 'use_mm_for_euclid_dist')
+#> distance_modes(torch.arange(6.0).reshape(3, 2), torch.ones(2, 2), 'donot_use_mm_for_euclid_dist')
+#--- bags
+def bags(w: Tensor, i: Tensor):
+    offsets = torch.tensor([0, 2, 4])
+    # PyTorch's compiler drops what max_norm asks for.
+    a = F.embedding_bag(i, w, offsets, max_norm=0.5)
+    b = F.embedding_bag(i, w, offsets, include_last_offset=True, mode='max')
+    c = F.embedding_bag(i.view(2, 2), w, mode='sum', per_sample_weights=torch.ones(2, 2) * 2, include_last_offset=True)
+    return a, b, c, w
+
+#> bags(torch.arange(6.0).reshape(3, 2), torch.tensor([0, 2, 1, 2]))
+#--- factors
+def factors(x: Tensor):
+    a, p = torch.lu(x)
+    b, q, i = torch.lu(x, get_infos=True)
+    return a, p, b, q, i, torch.lu(x, True, True)
+
+#> factors(torch.tensor([[4.0, 3.0], [6.0, 3.0]]))
+#> factors(torch.zeros(2, 2))
+#--- glorot
+def glorot(x: Tensor):
+    torch.manual_seed(3)
+    a = torch.nn.init.xavier_uniform_(x.clone())
+    b = torch.nn.init.xavier_normal_(x.clone(), 2.0)
+    return a, b, torch.nn.init.xavier_normal_(torch.ones(2, 3, 2), gain=0.5)
+
+#> glorot(torch.ones(3, 4))
+#--- gumbel_of_transposed
+def gumbel_of_transposed(x: Tensor):
+    torch.manual_seed(5)
+    return F.gumbel_softmax(x), F.gumbel_softmax(x.t(), 0.5, True, dim=0)
+
+#> gumbel_of_transposed(torch.arange(12.0).reshape(3, 4) / 5 - 1)
+#--- dots_alone
+def dots_alone(x: Tensor):
+    return x[...]
+
+#> dots_alone(torch.ones(2, 3))
+#--- dots_written
+def dots_written(x: Tensor):
+    x[...] = 3.0
+    x[...] += 1.0
+    return x, x[..., :], x[..., None]
+
+#> dots_written(torch.ones(2, 3))

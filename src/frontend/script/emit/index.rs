@@ -204,6 +204,12 @@ impl Emitter<'_> {
 
     /// Integers and slices are views one after the other; tensors and lists go to `aten::index` together.
     fn tensor_item(&mut self, object: ValueId, indices: &[Expr], span: &Span) -> Result<ValueId> {
+        // Alone it is an expression like any other, which an ellipsis cannot be; a store takes it.
+        if let [dots] = indices
+            && matches!(dots.kind, ExprKind::Dots)
+        {
+            return self.expr(dots, None);
+        }
         let (value, gathered) = self.tensor_views(object, indices, span)?;
         if gathered.is_empty() {
             return Ok(value);

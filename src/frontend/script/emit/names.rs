@@ -661,6 +661,7 @@ fn torch_special(path: &str) -> Option<Sugared> {
         "torch.strided" => Sugared::Constant(Type::int(), Attr::Int(0)),
         "torch.sparse_coo" => Sugared::Constant(Type::int(), Attr::Int(1)),
         "torch.contiguous_format" => Sugared::Constant(Type::int(), Attr::Int(0)),
+        "torch.legacy_contiguous_format" => Sugared::Constant(Type::int(), Attr::Int(0)),
         "torch.preserve_format" => Sugared::Constant(Type::int(), Attr::Int(1)),
         "torch.channels_last" => Sugared::Constant(Type::int(), Attr::Int(2)),
         "torch.channels_last_3d" => Sugared::Constant(Type::int(), Attr::Int(3)),

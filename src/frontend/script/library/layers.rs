@@ -57,23 +57,40 @@ pub(super) const TABLE: &[(&str, &str)] = &[
     ("unfold", "def unfold(input: Tensor, kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = [1, 1], padding: BroadcastingList2[int] = [0, 0], stride: BroadcastingList2[int] = [1, 1]) -> Tensor:
     return torch.ops.aten.im2col(input, kernel_size, dilation, padding, stride)
 "),
+    // PyTorch's compiler drops what `max_norm` asks for, here as in `embedding`: weights stay as they are.
     ("embedding_bag", "def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, max_norm: Optional[float] = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = 'mean', sparse: bool = False, per_sample_weights: Optional[Tensor] = None, include_last_offset: bool = False, padding_idx: Optional[int] = None) -> Tensor:
-    modes = ['sum', 'mean', 'max']
-    if mode not in modes:
-        raise ValueError('mode has to be one of sum, mean or max')
-    if max_norm is not None:
-        raise NotImplementedError('embedding_bag with max_norm is not supported')
-    rows, starts, weights = input, offsets, per_sample_weights
+    if weight.dtype == torch.long and input.is_floating_point():
+        warnings.warn('Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.')
+        weight, input = input, weight
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError('embedding_bag: If per_sample_weights ({}) is not None, then it must have the same shape as the input ({})'.format(per_sample_weights.shape, input.shape))
+    if weight.dim() != 2:
+        raise ValueError('weight has to be a 2D Tensor, but got Tensor of dimension {}'.format(weight.dim()))
+    rows, starts, weights, last = input, offsets, per_sample_weights, include_last_offset
     if input.dim() == 2:
+        last = False
         if offsets is not None:
             raise ValueError('if input is 2D, then offsets has to be None, as input is treated as a mini-batch of fixed length sequences. However, found offsets of type Tensor')
         starts = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
         rows = input.reshape(-1)
         if weights is not None:
             weights = weights.reshape(-1)
+    elif input.dim() != 1:
+        raise ValueError('input has to be 1D or 2D Tensor, but got Tensor of dimension {}'.format(input.dim()))
     if starts is None:
         raise ValueError('offsets has to be a 1D Tensor but got None')
-    bags, _, _, _ = torch.embedding_bag(weight, rows, starts, scale_grad_by_freq, modes.index(mode), sparse, weights, include_last_offset, padding_idx)
+    if starts.dim() != 1:
+        raise ValueError('offsets has to be a 1D Tensor')
+    modes = ['sum', 'mean', 'max']
+    if mode not in modes:
+        raise ValueError('mode has to be one of sum, mean or max')
+    if mode == 'max' and scale_grad_by_freq:
+        raise ValueError('max mode does not support scaling the gradient by the frequency')
+    if mode == 'max' and sparse:
+        raise ValueError('max mode does not support sparse weights')
+    if per_sample_weights is not None and mode != 'sum':
+        raise NotImplementedError(\"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='{}'). Please open a feature request on GitHub.\".format(mode))
+    bags, _, _, _ = torch.embedding_bag(weight, rows, starts, scale_grad_by_freq, modes.index(mode), sparse, weights, last, padding_idx)
     return bags
 "),
     ("rrelu", "def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False) -> Tensor:
@@ -231,12 +248,12 @@ pub(super) const TABLE: &[(&str, &str)] = &[
     return torch.ops.aten.adaptive_avg_pool3d(input, output_size)
 "),
     ("gumbel_softmax", "def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    noise = -torch.empty_like(logits).exponential_().log()
+    noise = -torch.empty_like(logits, memory_format=torch.legacy_contiguous_format).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft
     top = soft.max(dim, keepdim=True)[1]
-    return torch.zeros_like(logits).scatter_(dim, top, 1.0) - soft.detach() + soft
+    return torch.zeros_like(logits, memory_format=torch.legacy_contiguous_format).scatter_(dim, top, 1.0) - soft.detach() + soft
 "),
     ("ctc_loss", "def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> Tensor:
     return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _reduction_number(reduction), zero_infinity)

@@ -1,7 +1,6 @@
 //! Functions that PyTorch writes in Python, as TorchScript text of our own: those of `torch` itself, of
 //! `torch.nn.init` and `torch.nn.utils.rnn`, and of `torch.nn.functional` (`functional` has the short ones that are made by rule, `layers` the
 //! longer ones, `attention` and `resampling` theirs). Facts: names, parameters and defaults of the documentation.
-//! Random initializers are left out: they need PyTorch's generator.
 
 mod attention;
 mod autocast;
@@ -194,6 +193,7 @@ static DISPATCHES: &[(&str, &str, Dispatch)] = &[
         "fractional_max_pool3d",
         indexed(&["_fractional_max_pool3d", "fractional_max_pool3d_with_indices"], 4),
     ),
+    ("torch", "lu", Dispatch { flags: &[("get_infos", 2)], functions: &["_lu_no_infos", "_lu_with_infos"] }),
     (
         "torch",
         "unique",
@@ -242,6 +242,17 @@ const HELPERS: &[(&str, &str)] = &[
         if chosen[i] <= low or chosen[i] >= high:
             raise ValueError('invalid output_size \"{}\" (dim {} must be between {} and {})'.format(chosen, i, low, high))
     return chosen
+",
+    ),
+    (
+        "_fans(",
+        "def _fans(tensor: Tensor) -> int:
+    if tensor.dim() < 2:
+        raise ValueError('Fan in and fan out can not be computed for tensor with fewer than 2 dimensions')
+    places = 1
+    for size in tensor.shape[2:]:
+        places *= size
+    return tensor.size(1) * places + tensor.size(0) * places
 ",
     ),
     (
@@ -345,6 +356,22 @@ const TORCH: &[(&str, &str)] = &[
     ("_runs_both", "def _runs_both(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
     return torch.ops.aten.unique_consecutive(input, True, True, dim)
 "),
+    ("cdist", "def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+    if compute_mode == 'use_mm_for_euclid_dist_if_necessary':
+        return torch.ops.aten.cdist(x1, x2, p, None)
+    elif compute_mode == 'use_mm_for_euclid_dist':
+        return torch.ops.aten.cdist(x1, x2, p, 1)
+    elif compute_mode == 'donot_use_mm_for_euclid_dist':
+        return torch.ops.aten.cdist(x1, x2, p, 2)
+    raise ValueError('{} is not a valid value for compute_mode'.format(compute_mode))
+"),
+    ("_lu_with_infos", "def _lu_with_infos(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor, Tensor]:
+    return torch._lu_with_info(A, pivot, not get_infos)
+"),
+    ("_lu_no_infos", "def _lu_no_infos(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor]:
+    factors, pivots, _ = torch._lu_with_info(A, pivot, not get_infos)
+    return factors, pivots
+"),
     ("stft", "def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None, center: bool = True, pad_mode: str = 'reflect', normalized: bool = False, onesided: Optional[bool] = None, return_complex: Optional[bool] = None, align_to_window: Optional[bool] = None) -> Tensor:
     if center:
         if align_to_window is not None:
@@ -410,6 +437,23 @@ const INIT: &[(&str, &str)] = &[
         "def constant_(tensor: Tensor, val: float) -> Tensor:
     with torch.no_grad():
         return tensor.fill_(val)
+",
+    ),
+    // Glorot and Bengio, 2010: the variance is 2 / (fan_in + fan_out).
+    (
+        "xavier_uniform_",
+        "def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Optional[Generator] = None) -> Tensor:
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(_fans(tensor))))
+    with torch.no_grad():
+        return tensor.uniform_(-bound, bound, generator=generator)
+",
+    ),
+    (
+        "xavier_normal_",
+        "def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Optional[Generator] = None) -> Tensor:
+    std = gain * math.sqrt(2.0 / float(_fans(tensor)))
+    with torch.no_grad():
+        return tensor.normal_(0.0, std, generator=generator)
 ",
     ),
 ];
