@@ -67,6 +67,8 @@ pub struct OpDef {
     /// Arguments whose memory must lie apart from what an in-place or `out` form writes; the other tensors must then not
     /// share it in another order. None: neither is asked.
     pub apart: Option<&'static [usize]>,
+    /// The calls of which [`OpDef::apart`] demands nothing, by their arguments.
+    pub apart_unless: Option<fn(&[Value]) -> bool>,
     /// Which dtypes that few ops take it takes: `u` uint16 to uint64, `8` floats of 8 bits. Views, and ops that make
     /// tensors or are defined by others, take all.
     pub rare: &'static str,
@@ -401,6 +403,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         outs: &["out"],
         out_rule: OutRule::Cast,
         apart: None,
+        apart_unless: None,
         rare: "",
         order: Order::Operands,
         laws: &[],
@@ -630,6 +633,12 @@ impl OpDef {
     /// Refuses to write memory that is read in another order, or, by the arguments named, at all.
     pub const fn apart(mut self, arguments: &'static [usize]) -> OpDef {
         self.apart = Some(arguments);
+        self
+    }
+
+    /// Makes no demand of [`OpDef::apart`] on these calls.
+    pub const fn unless(mut self, is_free: fn(&[Value]) -> bool) -> OpDef {
+        self.apart_unless = Some(is_free);
         self
     }
 

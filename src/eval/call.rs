@@ -234,7 +234,9 @@ fn attribute_value(op: &Op, parameter: &Parameter, attr: &Attr) -> Result<Value>
 fn in_place(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     let target = first_tensor(op, values.first())?.clone();
     check_overlap(&target)?;
-    check_apart(op, &target, values.get(1..).unwrap_or_default(), 1)?;
+    if !op.def().apart_unless.is_some_and(|is_free| is_free(values)) {
+        check_apart(op, &target, values.get(1..).unwrap_or_default(), 1)?;
+    }
     let result = compute(op, values, node, run)?;
     if target.sizes() != result.sizes() {
         return Err(Diagnostic::runtime(format!(
@@ -278,9 +280,10 @@ fn check_apart(op: &Op, target: &Tensor, values: &[Value], first: usize) -> Resu
         let refuse = if wholly.contains(&(at + first)) { refuse_any_overlap } else { refuse_partial_overlap };
         match value {
             Value::Tensor(read) => refuse(&target, &read.snapshot())?,
-            Value::List(list) if list.element_type().is_tensor() => {
+            Value::List(list) => {
                 for item in list.items().iter() {
-                    refuse(&target, &item.to_tensor()?.snapshot())?;
+                    let Value::Tensor(read) = item else { continue };
+                    refuse(&target, &read.snapshot())?;
                 }
             }
             _ => {}

@@ -249,3 +249,29 @@ def dtypes_of_what_raises(a: Tensor, which: int):
 #> dtypes_of_what_raises(torch.ones(2), 0)
 #> dtypes_of_what_raises(torch.ones(2), 1)
 #> dtypes_of_what_raises(torch.tensor([1, 2]), 2)
+#--- written_from_itself
+def written_from_itself(x: Tensor, i: Tensor):
+    x[i] = x[0]
+    return x
+
+#> written_from_itself(torch.arange(6.0).reshape(2, 3), torch.tensor([0, 1]))
+#--- written_at_itself
+def written_at_itself(x: Tensor):
+    x[x] = 5
+    return x
+
+#> written_at_itself(torch.arange(4))
+#--- masked_from_itself
+def masked_from_itself(x: Tensor):
+    x[x > 2] = x[0, 0]
+    x[x < 2] = x[1:2, 1]
+    return x
+
+#> masked_from_itself(torch.arange(6.0).reshape(2, 3))
+#--- copied_into_expanded
+def copied_into_expanded(x: Tensor):
+    y = x.expand(2, 3)
+    y.copy_(torch.ones(2, 3))
+    return x
+
+#> copied_into_expanded(torch.zeros(1, 3))

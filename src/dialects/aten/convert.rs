@@ -444,6 +444,7 @@ fn checked_copy(target: &Tensor, source: &Tensor) -> Result<()> {
             both.as_slice()
         )));
     }
+    target.layout().refuse_overlap()?;
     refuse_partial_overlap(&target.snapshot(), &source.snapshot())?;
     target.copy_from(source)
 }

@@ -27,6 +27,8 @@ pub static OPS: &[OpDef] = &[
         index_put,
     ).infer(joins::same_sizes)
     .quantized_kernel(crate::dialects::quantized::moves::put)
+    .apart(&[1, 2])
+    .unless(fills_by_mask)
     .inplace()
     .out_exact("out"),
     gather(
@@ -34,6 +36,8 @@ pub static OPS: &[OpDef] = &[
         index_put,
     ).infer(joins::same_sizes)
     .quantized_kernel(crate::dialects::quantized::moves::put)
+    .apart(&[1, 2])
+    .unless(fills_by_mask)
     .inplace(),
     opaque(
         "aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
@@ -198,6 +202,17 @@ fn index_put(a: &Args<'_>) -> Result<Outputs> {
     refuse_sizes(&plan, a.tensor(2)?)?;
     let values = values_like(tensor, &indices, a.tensor(2)?, accumulate)?;
     one(laid_out_as(put_plan(tensor, &plan, &values, accumulate)?, tensor)?)
+}
+
+/// Whether a number is written where one mask is true: PyTorch reads the number first, so that all may be one memory.
+fn fills_by_mask(values: &[Value]) -> bool {
+    let [_, Value::List(indices), Value::Tensor(value), rest @ ..] = values else { return false };
+    let indices = indices.items();
+    let mut given = indices.iter().filter(|index| !index.is_none());
+    let accumulates = matches!(rest.first(), Some(Value::Bool(true)));
+    let is_mask =
+        |index: &Value| matches!(index, Value::Tensor(t) if matches!(t.dtype(), DType::Bool | DType::U8));
+    !accumulates && value.numel() == 1 && given.next().is_some_and(is_mask) && given.next().is_none()
 }
 
 fn index_put_impl(a: &Args<'_>) -> Result<Outputs> {
