@@ -209,7 +209,16 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
             ),
         ));
     }
-    let (rows, times) = rows_in(tensor, &reduced_dims(dims, tensor.rank())?, result)?;
+    let dims = reduced_dims(dims, tensor.rank())?;
+    if result == DType::F32
+        && let Some(sums) = column_sums(tensor, &dims)?
+    {
+        let sizes = tensor.sizes();
+        let count: f64 = dims.iter().map(|d| sizes[*d] as f64).product();
+        let means = sums.into_iter().map(|sum| f64::from(sum as f32) / count).scratch()?;
+        return store::<f64>(&means, &sizes_without(&sizes, &dims, keepdim), result);
+    }
+    let (rows, times) = rows_in(tensor, &dims, result)?;
     if result == DType::F32 {
         let mean = |s: f64| f64::from((s * times as f64) as f32) / (rows.length as f64 * times as f64);
         let means = rows.sums()?.into_iter().map(mean).scratch()?;

@@ -178,33 +178,67 @@ impl Rows {
 /// Columns that one thread sums: their sums stay in the first-level cache.
 const COLUMNS: usize = 256;
 
-/// The sums of a row-major float32 tensor over its first dimensions, in double precision, read where it lies: what gradients of biases
-/// and of broadcast operands are. None for other tensors and dimensions, and where columns are too few to be read as lines.
+/// The sums of a float32 tensor over dimensions that others lie within, in double precision, read where it lies: what gradients of
+/// biases and of broadcast operands are, and means of images whose channels lie innermost. None for other tensors and dimensions,
+/// and where columns are too few to be read as lines.
 pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<Scratch<f64>>> {
-    let leads = |layout: &Layout| {
-        let rank = layout.rank();
-        let is_first = dims.len() < rank && (0..dims.len()).all(|d| dims.contains(&d));
-        let columns = numel(layout.sizes.get(dims.len()..).unwrap_or_default());
-        (is_first && layout.is_contiguous() && columns >= 16 && layout.numel() > columns).then_some(columns)
-    };
-    let Some(columns) =
-        tensor.with_meta(|meta| (meta.dtype == DType::F32).then(|| leads(&meta.layout)).flatten())
-    else {
-        return Ok(None);
-    };
-    let elements = Dense::<f32>::new(tensor)?;
+    let found = tensor.with_meta(|meta| match meta.dtype {
+        DType::F32 => Columns::of(&meta.layout, dims),
+        _ => None,
+    });
+    let Some(Columns { order, columns, length }) = found else { return Ok(None) };
+    let dense = tensor.look(|l| Ok(view::reorder(l, &order)))?;
+    let elements = Dense::<f32>::new(&dense)?;
     let elements = elements.open()?;
-    let mut sums = memory::filled(columns, 0f64)?;
+    let mut sums = memory::filled(elements.len() / length, 0f64)?;
+    let block = |at: usize| &elements[at * length * columns..(at + 1) * length * columns];
     let some = |at: usize, sums: &mut [f64]| {
-        vector_rows::add_columns(&elements, columns, at * COLUMNS, sums);
+        vector_rows::add_columns(block(at / columns), columns, at % columns, sums);
         Ok(())
     };
+    let width = (16..=COLUMNS).rev().find(|width| columns.is_multiple_of(*width)).unwrap_or(columns);
     if elements.len() < PARALLEL_FROM {
-        sums.chunks_mut(COLUMNS).enumerate().try_for_each(|(at, sums)| some(at, sums))?;
+        sums.chunks_mut(width).enumerate().try_for_each(|(at, sums)| some(at * width, sums))?;
     } else {
-        pool::try_chunks(&mut sums, COLUMNS, some)?;
+        pool::try_chunks(&mut sums, width, |at, sums| some(at * width, sums))?;
     }
     Ok(Some(sums))
+}
+
+/// Columns that are summed: in memory some dimensions that stay, then those that are summed, then others that stay.
+struct Columns {
+    /// The dimensions as they lie in memory, the outermost first.
+    order: Vec<usize>,
+    /// Elements of the innermost that stay.
+    columns: usize,
+    /// Terms of each sum.
+    length: usize,
+}
+
+impl Columns {
+    /// None where dimensions lie otherwise, have gaps, or sums would not come in the order of the result.
+    fn of(layout: &Layout, dims: &[usize]) -> Option<Columns> {
+        let is_summed = |d: &usize| dims.contains(d);
+        let mut order: Vec<usize> = (0..layout.rank()).collect();
+        order.sort_by_key(|d| std::cmp::Reverse(layout.strides[*d]));
+        // Where a dimension of size 1 lies means nothing.
+        let (ones, long): (Vec<usize>, Vec<usize>) = order.iter().partition(|d| layout.sizes[**d] == 1);
+        let first = long.iter().position(is_summed)?;
+        let inner = first + long[first..].iter().take_while(|d| is_summed(d)).count();
+        let mut step = 1i64;
+        for d in long.iter().rev() {
+            if layout.strides[*d] != step || layout.sizes[*d] < 1 {
+                return None;
+            }
+            step = step.checked_mul(layout.sizes[*d])?;
+        }
+        let stay: Vec<usize> = long.iter().copied().filter(|d| !is_summed(d)).collect();
+        let size = |dims: &[usize]| dims.iter().map(|d| layout.sizes[*d] as usize).product::<usize>();
+        let (columns, length) = (size(&long[inner..]), size(&long[first..inner]));
+        let fits = !long[inner..].iter().any(is_summed) && stay.is_sorted() && columns >= 16 && length > 1;
+        let order = ones.into_iter().chain(long).collect();
+        fits.then_some(Columns { order, columns, length })
+    }
 }
 
 /// Sizes of a tensor of which some dimensions are summed.
@@ -251,6 +285,9 @@ mod tests {
             (vec![3, 5, 40], vec![0, 1]),
             (vec![3, 5, 40], vec![0]),
             (vec![90, 1000], vec![0]),
+            (vec![4, 90, 320], vec![1]),
+            (vec![2, 1, 9, 1, 17], vec![1, 2]),
+            (vec![1, 3, 4, 5, 32], vec![0, 2, 3]),
         ] {
             let count: i64 = sizes.iter().product();
             let values: Vec<f32> = (0..count).map(|n| (n * 37 % 101) as f32 * 0.125 - 6.0).collect();
@@ -259,6 +296,13 @@ mod tests {
             let rows = Rows::new(&tensor, &dims).and_then(|rows| rows.sums()).expect("host");
             assert_eq!(&columns[..], &rows[..], "{sizes:?} over {dims:?}");
         }
+        // Images whose channels lie innermost.
+        let values: Vec<f32> = (0..2 * 5 * 3 * 48).map(|n| (n * 37 % 101) as f32 * 0.125).collect();
+        let images = Tensor::from_vec(&values, &[2, 5, 3, 48]).expect("small");
+        let images = images.look(|l| Ok(view::reorder(l, &[0, 3, 1, 2]))).expect("a view");
+        let columns = column_sums(&images, &[2, 3]).expect("host").expect("channels are columns");
+        let rows = Rows::new(&images, &[2, 3]).and_then(|rows| rows.sums()).expect("host");
+        assert_eq!(&columns[..], &rows[..]);
     }
 
     #[test]

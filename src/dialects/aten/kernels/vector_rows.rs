@@ -34,10 +34,24 @@ pub fn add_columns(values: &[f32], columns: usize, first: usize, sums: &mut [f64
     wide_loops(
         #[inline(always)]
         || {
-            for row in values.chunks_exact(columns.max(1)) {
-                for (sum, x) in sums.iter_mut().zip(row.iter().skip(first)) {
+            let width = sums.len();
+            let line = |row: usize| values.get(row * columns + first..).and_then(|line| line.get(..width));
+            let mut row = 0;
+            // Four rows each time that sums are read and written.
+            while let (Some(a), Some(b), Some(c), Some(d)) =
+                (line(row), line(row + 1), line(row + 2), line(row + 3))
+            {
+                for at in 0..width {
+                    let pair = (f64::from(a[at]) + f64::from(b[at])) + (f64::from(c[at]) + f64::from(d[at]));
+                    sums[at] += pair;
+                }
+                row += 4;
+            }
+            while let Some(a) = line(row) {
+                for (sum, x) in sums.iter_mut().zip(a) {
                     *sum += f64::from(*x);
                 }
+                row += 1;
             }
         },
     );
