@@ -60,6 +60,12 @@ impl ConvShape {
         self.padding != [[0; 2]; 2]
     }
 
+    /// Lines of padded images that so many lines of results read.
+    fn reach(&self, rows: usize) -> usize {
+        let window = self.kernel[0].saturating_sub(1).saturating_mul(self.dilation[0]).saturating_add(1);
+        rows.saturating_sub(1).saturating_mul(self.stride[0]).saturating_add(window)
+    }
+
     /// Input channels of a group.
     fn width(&self) -> usize {
         self.in_channels / self.groups
@@ -271,7 +277,7 @@ impl PackedConv {
         // Inputs that something is done to are copied: where each belongs to one window, to where it is gathered.
         let copied = before.is_some() && s.kernel == [1, 1];
         if self.layout == Layout::ChannelsFirst || (job.has_long_lines() && !copied) {
-            job.direct(out)
+            if job.is_banded() { job.banded(out) } else { job.direct(out) }
         } else {
             job.gathered(out)
         }
@@ -288,6 +294,8 @@ const LONG_LINE: usize = 10;
 const DEPTH: usize = 1024;
 /// Pixels of a block of results.
 const PIXELS: usize = 112;
+/// Floats of padded images that are copied as a whole: they stay in a cache until they are read.
+const COPIED: usize = 1 << 16;
 
 /// What is done to inputs first, and the instructions that it is done with.
 #[derive(Clone, Copy)]
@@ -401,6 +409,66 @@ impl Job<'_> {
         })
     }
 
+    /// Whether a block's lines are copied by themselves, where all images would leave the cache before they are read: not where
+    /// each line would be copied more than twice.
+    fn is_banded(&self) -> bool {
+        let s = &self.conv.shape;
+        if self.conv.layout == Layout::ChannelsFirst || !(s.has_padding() || self.before.is_some()) {
+            return false;
+        }
+        let (line, lines) = (self.result[1], self.pixels / self.result[1]);
+        let rows = self.cut(line, lines).pixel_block / line;
+        let sizes = s.padded(self.images.sizes);
+        let is_large = product(&[sizes[0], sizes[1], s.in_channels]).is_none_or(|floats| floats > COPIED);
+        is_large && s.reach(rows) <= 2 * rows * s.stride[0]
+    }
+
+    /// Reads the windows of whole lines of results in a copy, with padding, of the lines that they need.
+    fn banded(&self, out: &mut [f32]) -> Result<()> {
+        let (s, result) = (&self.conv.shape, self.result);
+        let view = View::of(s, self.conv.layout, s.padded(self.images.sizes), s.in_channels);
+        let parts = parts(view.runs(s), DEPTH);
+        let cut = self.cut(result[1], self.pixels / result[1]);
+        blocks(self.isa, out, self.pitch, s.out_channels, cut, |block| {
+            let mut done = 0;
+            while done < block.pixels.len() {
+                let (row, left) =
+                    ((block.pixels.start + done) / result[1], (block.pixels.len() - done) / result[1]);
+                let (image, h) = (row / result[0], row % result[0]);
+                let count = left.min(result[0] - h);
+                let mut copy = Scratch::new(s.reach(count).saturating_mul(view.line))?;
+                for (n, line) in copy.chunks_exact_mut(view.line.max(1)).enumerate() {
+                    let at = (image, h * s.stride[0] + n);
+                    padded_line(s, &self.images, self.conv.layout, self.before, at, line);
+                }
+                let (step, stride) = (s.stride[0] * view.line, s.stride[1] * view.pixel);
+                let lines = Lines { start: 0, count, step, rows: result[1], stride };
+                self.multiply_groups(block, (&copy, lines, &parts), view, done)?;
+                done += count * result[1];
+            }
+            Ok(())
+        })
+    }
+
+    /// Multiplies the windows of lines with the weights of each group.
+    fn multiply_groups(
+        &self,
+        block: &mut Block<'_>,
+        (values, lines, parts): (&[f32], Lines, &[Vec<Run>]),
+        view: View,
+        done: usize,
+    ) -> Result<()> {
+        let s = &self.conv.shape;
+        for group in 0..s.groups {
+            let lines = Lines { start: lines.start + group * s.width() * view.channel, ..lines };
+            let mut first = 0;
+            for runs in parts {
+                first = self.multiply(block, group, (values, lines, runs), first, done)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Computes a block of whole lines, or of any pixels of a matrix.
     fn direct_block(
         &self,
@@ -422,13 +490,7 @@ impl Job<'_> {
                 let start = image * view.image + h * step;
                 Lines { start, count: left.min(result[0] - h), step, rows: result[1], stride }
             };
-            for group in 0..s.groups {
-                let lines = Lines { start: lines.start + group * s.width() * view.channel, ..lines };
-                let mut first = 0;
-                for runs in parts {
-                    first = self.multiply(block, group, (values, lines, runs), first, done)?;
-                }
-            }
+            self.multiply_groups(block, (values, lines, parts), view, done)?;
             done += lines.count * lines.rows;
         }
         Ok(())
@@ -619,39 +681,51 @@ fn with_padding(
     layout: Layout,
     before: Option<Before<'_>>,
 ) -> Result<(Scratch, View)> {
-    let from = View::of(s, layout, images.sizes, images.pitch);
     let sizes = s.padded(images.sizes);
     let room = product(&[images.batch, sizes[0], sizes[1], s.in_channels]);
     let mut copy = Scratch::new(room.ok_or_else(|| refused("the padded images are too large"))?)?;
     let to = View::of(s, layout, sizes, s.in_channels);
-    // From plane to plane: of an image, or of a channel.
-    let source = if layout == Layout::ChannelsLast { from.image } else { from.channel };
     pool::chunks(&mut copy, to.line.max(1), |n, line| {
-        let (plane, h) = (n / sizes[0], n % sizes[0]);
-        let Some(h) = h.checked_sub(s.padding[0][0]).filter(|h| *h < images.sizes[0]) else {
-            return line.fill(0.0);
-        };
-        let given = &images.values[plane * source + h * from.line..];
-        let (left, rest) = line.split_at_mut(s.padding[1][0] * to.pixel);
-        let (middle, right) = rest.split_at_mut(images.sizes[1] * to.pixel);
-        left.fill(0.0);
-        right.fill(0.0);
-        if let Some(before) = before {
-            let (channels, pitch) = (s.in_channels, from.pixel);
-            let place =
-                Place { image: plane, channels, first: 0, count: channels, pitch, to_pitch: channels };
-            return before.prologue.copy(before.isa, given, middle, place);
-        }
-        if from.pixel == to.pixel {
-            let len = middle.len();
-            middle.copy_from_slice(&given[..len]);
-        } else {
-            for (to, from) in middle.chunks_exact_mut(to.pixel.max(1)).zip(given.chunks(from.pixel)) {
-                to.copy_from_slice(&from[..to.len()]);
-            }
-        }
+        padded_line(s, images, layout, before, (n / sizes[0], n % sizes[0]), line);
     });
     Ok((copy, to))
+}
+
+/// A copy of line `h`, counted with padding, of a plane: of an image, or of a channel.
+fn padded_line(
+    s: &ConvShape,
+    images: &Images<'_>,
+    layout: Layout,
+    before: Option<Before<'_>>,
+    (plane, h): (usize, usize),
+    line: &mut [f32],
+) {
+    let from = View::of(s, layout, images.sizes, images.pitch);
+    let (source, pixel) = match layout {
+        Layout::ChannelsLast => (from.image, s.in_channels),
+        Layout::ChannelsFirst => (from.channel, 1),
+    };
+    let Some(h) = h.checked_sub(s.padding[0][0]).filter(|h| *h < images.sizes[0]) else {
+        return line.fill(0.0);
+    };
+    let given = &images.values[plane * source + h * from.line..];
+    let (left, rest) = line.split_at_mut(s.padding[1][0] * pixel);
+    let (middle, right) = rest.split_at_mut(images.sizes[1] * pixel);
+    left.fill(0.0);
+    right.fill(0.0);
+    if let Some(before) = before {
+        let (channels, pitch) = (s.in_channels, from.pixel);
+        let place = Place { image: plane, channels, first: 0, count: channels, pitch, to_pitch: channels };
+        return before.prologue.copy(before.isa, given, middle, place);
+    }
+    if from.pixel == pixel {
+        let len = middle.len();
+        middle.copy_from_slice(&given[..len]);
+    } else {
+        for (to, from) in middle.chunks_exact_mut(pixel.max(1)).zip(given.chunks(from.pixel)) {
+            to.copy_from_slice(&from[..to.len()]);
+        }
+    }
 }
 
 /// How images lie: floats from one to the next, from line to line, pixel to pixel, channel to channel.
