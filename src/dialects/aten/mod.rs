@@ -45,6 +45,7 @@ pub mod loss;
 pub mod matrix;
 pub mod mkldnn;
 pub mod nested;
+mod group_norm;
 pub mod norm;
 pub mod norm_backward;
 pub mod order;

@@ -1,6 +1,7 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::convert::{channels_last, in_format_of, row_major, with_strides};
+use super::convert::{channels_last, row_major, with_strides};
+use super::group_norm::{group_norm, native_group_norm};
 use super::kernels::channels::{scale_planes, scale_rows};
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use super::kernels::pool::each_plane;
@@ -151,7 +152,7 @@ def norm_except_dim(v: Tensor, pow: int=2, dim: int=0) -> Tensor:
     ),
 ];
 
-fn fail<T>(text: impl Into<String>) -> Result<T> {
+pub(super) fn fail<T>(text: impl Into<String>) -> Result<T> {
     Err(Diagnostic::runtime(text))
 }
 
@@ -167,7 +168,7 @@ fn moments<R: Real>(parts: impl Iterator<Item = impl AsRef<[R]>> + Clone, count:
 
 /// The same of one row, which PyTorch computes in float32 if that is the type of its numbers: squares may overflow.
 #[inline(always)]
-fn row_moments<R: Real>(row: &[R]) -> (f64, f64) {
+pub(super) fn row_moments<R: Real>(row: &[R]) -> (f64, f64) {
     let (mean, variance) = moments(std::iter::once(row), row.len());
     // Far below the square root of the largest float32.
     let small = mean.abs() < 1e18 && variance * (row.len() as f64) < 1e36;
@@ -342,7 +343,7 @@ impl Batch {
 
 /// Parameters have the input's dtype, or are float32 where the input has 16 bits. The first one that is there decides
 /// which of the two is meant.
-fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
+pub(super) fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     let mut dtypes = parameters.iter().flatten().map(|p| p.dtype());
     let x = input.dtype();
     let Some(first) = dtypes.next() else { return Ok(()) };
@@ -476,7 +477,7 @@ fn row_sizes(input: &Tensor, normalized: usize) -> Vec<i64> {
 }
 
 /// Runs `work` on each row of `out` with something kept of it, on several threads where there is much of it.
-fn each_row<T: Send, S: Send>(
+pub(super) fn each_row<T: Send, S: Send>(
     out: &mut [T],
     length: usize,
     kept: &mut [S],
@@ -577,120 +578,6 @@ fn layer_in_vectors(
         )
     })?;
     Ok(Some(result))
-}
-
-fn group_norm(a: &Args<'_>) -> Result<Outputs> {
-    let (input, groups) = (a.tensor(0)?, a.int(1)?);
-    let (weight, bias, eps) = (a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?);
-    let sizes = input.sizes();
-    if sizes.len() < 2 {
-        crate::tensor::wrap_dim(1, sizes.len())?;
-        return fail("Expected at least 2 dimensions for input tensor");
-    }
-    if groups <= 0 {
-        return fail(format!("Expected num groups to be greater than 0, got {groups}"));
-    }
-    let image: i64 = sizes[2..].iter().product();
-    for (count, what) in [(sizes[1], "number of channels"), (image, "HxW")] {
-        if count == 0 {
-            return fail(format!("Expected {what} to be greater than 0, got 0"));
-        }
-    }
-    if sizes[1] % groups != 0 {
-        return fail(format!(
-            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and num_groups={groups}",
-            sizes.as_slice()
-        ));
-    }
-    for (name, parameter) in [("weight", weight), ("bias", bias)] {
-        if let Some(p) = parameter.filter(|p| p.sizes().as_slice() != [sizes[1]]) {
-            return fail(format!(
-                "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape {:?} and \
-                 input of shape {:?}",
-                p.sizes().as_slice(),
-                sizes.as_slice()
-            ));
-        }
-    }
-    one(grouped(input, weight, bias, [sizes[0], sizes[1], numel(&sizes[2..]) as i64], groups, eps)?.0)
-}
-
-fn native_group_norm(a: &Args<'_>) -> Result<Outputs> {
-    let (input, counts, groups) = (a.tensor(0)?, [a.int(3)?, a.int(4)?, a.int(5)?], a.int(6)?);
-    let total = counts.iter().try_fold(1i64, |n, c| n.checked_mul(*c));
-    if total != Some(input.numel() as i64) || counts.iter().any(|c| *c < 0) {
-        return fail(
-            "Expected X.numel() == N * C * HxW to be true, but got false.  (Could this error message be improved?  \
-             If so, please report an enhancement request to PyTorch.)",
-        );
-    }
-    if groups <= 0 || counts[1] % groups != 0 {
-        return fail(format!(
-            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and num_groups={groups}",
-            input.sizes().as_slice()
-        ));
-    }
-    let channels = counts[1] as usize;
-    for (name, parameter) in [("weight", a.opt_tensor(1)?), ("bias", a.opt_tensor(2)?)] {
-        let Some(parameter) = parameter else { continue };
-        if parameter.rank() != 1 || parameter.numel() != channels {
-            return fail(format!(
-                "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of \
-                 shape {:?} and input of shape {:?}",
-                parameter.sizes().as_slice(),
-                input.sizes().as_slice()
-            ));
-        }
-    }
-    let (y, mean, rstd) = grouped(input, a.opt_tensor(1)?, a.opt_tensor(2)?, counts, groups, a.float(7)?)?;
-    Ok(smallvec![y.into(), mean.into(), rstd.into()])
-}
-
-/// Normalizes each group of channels of each image.
-fn grouped(
-    input: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    [n, c, area]: [i64; 3],
-    groups: i64,
-    eps: f64,
-) -> Result<(Tensor, Tensor, Tensor)> {
-    check_mixed(input, &[weight, bias])?;
-    let (sizes, dtype) = (input.sizes(), input.dtype());
-    crate::dispatch_real!(dtype, "GroupNormKernelImpl", R => {
-        let x = Dense::<R>::new(input)?;
-        let x = x.open()?;
-        let (w, b) = (dense_opt::<R>(weight)?, dense_opt::<R>(bias)?);
-        let (area, per_group) = (area as usize, (c / groups) as usize);
-        let part = area * per_group;
-        let mut stats = memory::filled((n * groups) as usize, (f64::NAN, f64::NAN))?;
-        let y = build_whole::<R>(&sizes, dtype, |out| {
-            // A group is still in a cache when it is read for the last time.
-            each_row(out, part, &mut stats, |g, out, stats| {
-                let values = &x[g * part..(g + 1) * part];
-                let first = g % groups as usize * per_group;
-                wide_loops(#[inline(always)] || {
-                    let (mean, var) = row_moments(values);
-                    *stats = (mean, 1.0 / (var + eps).sqrt());
-                    for (n, (out, values)) in out.chunks_mut(area).zip(values.chunks(area)).enumerate() {
-                        let scale = R::of(stats.1) * w.as_ref().map_or(R::ONE, |w| w[first + n]);
-                        let shift = b.as_ref().map_or(R::ZERO, |b| b[first + n]);
-                        let shift = (-R::of(stats.0)).mul_add(scale, shift);
-                        for (y, x) in out.iter_mut().zip(values) {
-                            // Not fused, as in PyTorch: a group of equal elements gives zeros.
-                            *y = *x * scale + shift;
-                        }
-                    }
-                });
-            });
-            Ok(())
-        })?;
-        let kept = weight.map_or(dtype, Tensor::dtype);
-        let save = |pick: fn(&(f64, f64)) -> f64| {
-            Tensor::from_vec(&stats.iter().map(pick).scratch()?, &[n, groups])?.to_dtype(kept)
-        };
-        Ok((in_format_of(y, &[input])?, save(|s| s.0)?, save(|s| s.1)?))
-    })
 }
 
 /// Divides each row by its root mean square.

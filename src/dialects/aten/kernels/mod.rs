@@ -9,6 +9,7 @@ pub mod fill;
 pub mod fourier;
 pub mod fourier_layout;
 pub mod gemm;
+pub mod groups;
 pub mod pool;
 pub mod linalg;
 pub mod product;
