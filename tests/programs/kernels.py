@@ -23,3 +23,19 @@ def products(x: Tensor, y: Tensor, a: Tensor, b: Tensor, c: Tensor):
     return op._int_mm(x, y), op._addmm_activation(c, a, b, beta=2, alpha=0.5), op._addmm_activation(c, a, b, use_gelu=True)
 
 #> products(torch.tensor([[100, -128, 127], [1, 2, 3]], dtype=torch.int8), torch.tensor([[127, 1], [-128, 2], [127, 3]], dtype=torch.int8), torch.tensor([[1.0, -2.0], [0.5, 0.25]]), torch.tensor([[1.0, -2.0], [0.5, 0.25]]), torch.tensor([1.0, -2.0]))
+#--- groups_of_innermost_channels
+def groups_of_innermost_channels(x: Tensor, w: Tensor, b: Tensor):
+    last = x.contiguous(memory_format=torch.channels_last)
+    y = F.group_norm(last, 3, w, b)
+    one = F.group_norm(last, 1, eps=0.1)
+    equal = F.group_norm(torch.ones_like(last) * 0.1, 2)
+    z, mean, rstd = torch.native_group_norm(last, w, None, 2, 6, 12, 6, 1e-5)
+    return y, y.stride(), one, equal, z, mean, rstd, F.group_norm(last.double(), 3)
+
+#> groups_of_innermost_channels(torch.arange(144.0).reshape(2, 6, 3, 4).sin() + 2, torch.arange(6.0) / 3 - 1, torch.ones(6))
+#--- means_of_innermost_channels
+def means_of_innermost_channels(x: Tensor):
+    last = x.contiguous(memory_format=torch.channels_last)
+    return last.mean([2, 3]), last.mean((2, 3), True), last.sum([2, 3]), last.mean(2), last.sum([0, 2]), last.mean([0, 2, 3])
+
+#> means_of_innermost_channels(torch.arange(2.0 * 20 * 3 * 4).reshape(2, 20, 3, 4).sin())

@@ -234,6 +234,10 @@ fn convolutions_with_algorithms_of_their_own_are_right() {
         // Matrices whose rows meet in the same lines of a cache, and sums in more parts than one.
         check(&mut random, shape([1536, 130], 1, 1, 0, 1), Layout::ChannelsLast, 1, [3, 7]);
         check(&mut random, shape([130, 40], 3, 2, 1, 1), Layout::ChannelsLast, 1, [9, 31]);
+        // Images that leave the cache, whose lines are copied block by block.
+        let side = random.from(30, 40);
+        check(&mut random, shape([64, 32], 3, 2, 1, 4), Layout::ChannelsLast, 1, [side, 41]);
+        check(&mut random, shape([66, 12], 3, 1, 1, 2), Layout::ChannelsLast, 2, [33, side]);
         // First layers: patches, and windows with padding.
         check(&mut random, shape([3, 40], 4, 4, 0, 1), Layout::ChannelsFirst, 2, [16, 60]);
         check(&mut random, shape([3, 64], 7, 2, 3, 1), Layout::ChannelsFirst, 1, [15, 33]);
