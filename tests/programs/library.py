@@ -226,3 +226,39 @@ def dots_written(x: Tensor):
     return x, x[..., :], x[..., None]
 
 #> dots_written(torch.ones(2, 3))
+#--- packed
+def packed(x: Tensor, n: Tensor):
+    p = torch.nn.utils.rnn.pack_padded_sequence(x, n, batch_first=True)
+    y, lengths = torch.nn.utils.rnn.pad_packed_sequence(p, batch_first=True, padding_value=-1.0)
+    return p, p.data, p.batch_sizes, y, lengths
+
+#> packed(torch.arange(24.0).reshape(3, 4, 2), torch.tensor([4, 3, 1]))
+#--- packed_in_any_order
+def packed_in_any_order(x: Tensor, n: List[int]):
+    p = torch.nn.utils.rnn.pack_padded_sequence(x, n, enforce_sorted=False)
+    y, lengths = torch.nn.utils.rnn.pad_packed_sequence(p, total_length=6)
+    return p, y, lengths
+
+#> packed_in_any_order(torch.arange(24.0).reshape(4, 3, 2), [1, 4, 2])
+#--- packed_lists
+def packed_lists(xs: List[Tensor], total: int):
+    p = torch.nn.utils.rnn.pack_sequence(xs, enforce_sorted=False)
+    y, lengths = torch.nn.utils.rnn.pad_packed_sequence(p, True, 0.5, total)
+    return y, lengths
+
+#> packed_lists([torch.ones(2), torch.arange(3.0), torch.zeros(1)], 3)
+#--- packed_by_hand
+def packed_by_hand(x: Tensor):
+    p = torch.nn.utils.rnn.PackedSequence(x, torch.tensor([2, 1]), None, None)
+    return torch.nn.utils.rnn.pad_packed_sequence(p)
+
+#> packed_by_hand(torch.arange(3.0))
+#--- packed_for_lstm
+def packed_for_lstm(x: Tensor, n: Tensor, w: List[Tensor]):
+    p = torch.nn.utils.rnn.pack_padded_sequence(x, n)
+    h = torch.zeros(1, 2, 3)
+    y, a, b = torch.lstm(p.data, p.batch_sizes, [h, h], w, True, 1, 0.0, False, False)
+    q = torch.nn.utils.rnn.PackedSequence(y, p.batch_sizes, p.sorted_indices, p.unsorted_indices)
+    return torch.nn.utils.rnn.pad_packed_sequence(q), a, b
+
+#> packed_for_lstm(torch.arange(12.0).reshape(3, 2, 2) / 7, torch.tensor([3, 2]), [torch.ones(12, 2) / 3, torch.ones(12, 3) / 5, torch.zeros(12), torch.ones(12)])

@@ -354,7 +354,9 @@ impl Emitter<'_> {
                 }
                 match self.unit.python_function(module, library::python_name(name))? {
                     Some(function) => Ok(Sugared::Function(function)),
-                    None if module == "torch.nn.utils.rnn" => missing(),
+                    None if module == "torch.nn.utils.rnn" => {
+                        self.unit.python_class(&path, span)?.map_or_else(missing, Ok)
+                    }
                     None => self.op_or("aten", library::op_name(name), missing),
                 }
             }

@@ -121,7 +121,11 @@ impl Emitter<'_> {
         if let Some(ty) = known {
             return Ok(ty);
         }
-        match self.unit.lookup_qualified(&path, &expr.span)? {
+        let found = match self.unit.lookup_qualified(&path, &expr.span)? {
+            None if self.unit.is_source() => self.unit.python_class(&path, &expr.span)?,
+            found => found,
+        };
+        match found {
             Some(found) => self.type_named_by(found, &path, expr),
             None => match bare_container(path.strip_prefix("torch.jit.").unwrap_or_default()) {
                 Some(message) if self.unit.is_source() => Err(Diagnostic::compile(message)),

@@ -3,12 +3,12 @@
 //! longer ones, `attention` and `resampling` theirs). Facts: names, parameters and defaults of the documentation.
 
 mod attention;
-mod autocast;
+mod classes;
 mod functional;
 mod layers;
 mod resampling;
 
-pub(super) use autocast::class_source;
+pub(super) use classes::class_source;
 
 /// The text of a function of a module, with its helpers.
 pub(super) fn source(module: &str, name: &str) -> Option<String> {
@@ -408,14 +408,51 @@ const TORCH: &[(&str, &str)] = &[
 "),
 ];
 
-const SEQUENCES: &[(&str, &str)] = &[(
-    "pad_sequence",
-    "def pad_sequence(sequences: Union[Tensor, List[Tensor]], batch_first: bool=False, padding_value: float=0.0, padding_side: str='right') -> Tensor:
+const SEQUENCES: &[(&str, &str)] = &[
+    ("pack_padded_sequence", "def pack_padded_sequence(input: Tensor, lengths: Union[Tensor, List[int]], batch_first: bool = False, enforce_sorted: bool = True) -> torch.nn.utils.rnn.PackedSequence:
+    if isinstance(lengths, Tensor):
+        counts = lengths.to(torch.int64)
+    else:
+        counts = torch.as_tensor(lengths, dtype=torch.int64, device='cpu')
+    order: Optional[Tensor] = None
+    if not enforce_sorted:
+        counts, places = torch.sort(counts, descending=True)
+        places = places.to(input.device)
+        input = input.index_select(0 if batch_first else 1, places)
+        order = places
+    data, sizes = torch._pack_padded_sequence(input, counts, batch_first)
+    return torch.nn.utils.rnn.PackedSequence(data, sizes, order, torch.nn.utils.rnn.invert_permutation(order))
+"),
+    ("pad_packed_sequence", "def pad_packed_sequence(sequence: torch.nn.utils.rnn.PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    longest = sequence.batch_sizes.size(0)
+    length = longest
+    if total_length is not None:
+        if total_length < longest:
+            raise ValueError('Expected total_length to be at least the length of the longest sequence in input, but got total_length={} and max sequence length being {}'.format(total_length, longest))
+        length = total_length
+    padded, lengths = torch._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, length)
+    back = sequence.unsorted_indices
+    if back is not None:
+        return padded.index_select(0 if batch_first else 1, back), lengths[back.cpu()]
+    return padded, lengths
+"),
+    ("pack_sequence", "def pack_sequence(sequences: List[Tensor], enforce_sorted: bool = True) -> torch.nn.utils.rnn.PackedSequence:
+    lengths = torch.as_tensor([sequence.size(0) for sequence in sequences])
+    return torch.nn.utils.rnn.pack_padded_sequence(torch.nn.utils.rnn.pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+"),
+    ("invert_permutation", "def invert_permutation(permutation: Optional[Tensor]) -> Optional[Tensor]:
+    if permutation is None:
+        return None
+    inverse = torch.empty_like(permutation, memory_format=torch.legacy_contiguous_format)
+    inverse.scatter_(0, permutation, torch.arange(0, permutation.numel(), device=permutation.device))
+    return inverse
+"),
+    ("pad_sequence", "def pad_sequence(sequences: Union[Tensor, List[Tensor]], batch_first: bool=False, padding_value: float=0.0, padding_side: str='right') -> Tensor:
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
     return torch._C._nn.pad_sequence(sequences, batch_first, padding_value, padding_side)
-",
-)];
+"),
+];
 
 const INIT: &[(&str, &str)] = &[
     (

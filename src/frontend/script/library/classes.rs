@@ -1,5 +1,5 @@
-//! The classes of contexts: `torch.autocast` and its forms for one device, which the pass `autocast` knows by name, and
-//! `torch.jit.strict_fusion`, which `check-strict-fusion` knows.
+//! The classes: of contexts, `torch.autocast` and its forms for one device, which the pass `autocast` knows by name, and
+//! `torch.jit.strict_fusion`, which `check-strict-fusion` knows; `torch.nn.utils.rnn.PackedSequence`, a named tuple.
 
 /// The module that has a class, by the name that programs call it by, and the class's text.
 pub(in crate::frontend::script) fn class_source(path: &str) -> Option<(&'static str, String)> {
@@ -13,10 +13,18 @@ pub(in crate::frontend::script) fn class_source(path: &str) -> Option<(&'static 
         "torch.cpu.amp.autocast" => {
             Some(("torch.cpu.amp.autocast_mode", class(&one_device("cpu", "torch.bfloat16"))))
         }
+        "torch.nn.utils.rnn.PackedSequence" => Some(("torch.nn.utils.rnn", PACKED.to_string())),
         "torch.jit.strict_fusion" => Some(("torch.jit", STRICT_FUSION.to_string())),
         _ => None,
     }
 }
+
+const PACKED: &str = "class PackedSequence(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Optional[Tensor]
+    unsorted_indices: Optional[Tensor]
+";
 
 const STRICT_FUSION: &str = "class strict_fusion:
     def __init__(self):
