@@ -352,6 +352,8 @@ pub enum Fact {
     Broadcasts,
     /// Sums what broadcasting from a given size has repeated.
     SumsToSize,
+    /// Writes one value, the argument of this number, to some elements of its first operand: to expanded ones too in place.
+    Fills(usize),
 }
 
 /// How exact a result is; tests take their bounds from it.

@@ -141,6 +141,9 @@ fn dispatch(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outp
 
 /// Runs an op on tensors that are not quantized, or that its kernel takes as they are.
 pub(super) fn dense(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+    if let Some(results) = super::fills::call(op, values, node, run)? {
+        return Ok(results);
+    }
     if op.def().eval.is_none() && op.def().scalar.is_some() {
         // Elementwise ops write their own in-place and `out` forms.
         return one(super::elementwise(op, values)?);

@@ -5,6 +5,7 @@ mod audit;
 mod call;
 mod complex;
 mod elementwise;
+mod fills;
 mod lane;
 mod quantized;
 mod register;

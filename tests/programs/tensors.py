@@ -275,3 +275,29 @@ def copied_into_expanded(x: Tensor):
     return x
 
 #> copied_into_expanded(torch.zeros(1, 3))
+#--- filled_where_expanded
+def filled_where_expanded(x: Tensor, mask: Tensor, i: Tensor):
+    a = x.clone()
+    a.expand(2, 3).masked_fill_(mask, 7.0)
+    b = x.clone()
+    b.expand(2, 3)[mask] = 8.0
+    c = x.clone()
+    c.expand(2, 3).index_fill_(1, i, 9.0)
+    d = x.clone()
+    d.expand(2, 3)[i[:1]] = 10.0
+    return a, b, c, d
+
+#> filled_where_expanded(torch.zeros(1, 3), torch.tensor([[True, False, False], [False, True, False]]), torch.tensor([1, 2]))
+#--- added_where_expanded
+def added_where_expanded(x: Tensor):
+    x.expand(2, 3).scatter_add_(0, torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 3))
+    return x
+
+#> added_where_expanded(torch.zeros(1, 3))
+#--- filled_with_an_element
+def filled_with_an_element(x: Tensor):
+    x.masked_fill_(x > 2, x[1])
+    x.index_fill_(0, torch.tensor([0]), x[2])
+    return x
+
+#> filled_with_an_element(torch.arange(5.0))

@@ -9,7 +9,7 @@ use super::kernels::place::{identity, pick, positions};
 use super::view::as_strided_within;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
-use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
+use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Dims, Layout, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
@@ -29,6 +29,7 @@ pub static OPS: &[OpDef] = &[
     .quantized_kernel(crate::dialects::quantized::moves::put)
     .apart(&[1, 2])
     .unless(fills_by_mask)
+    .facts(&[Fact::Fills(2)])
     .inplace()
     .out_exact("out"),
     gather(
@@ -38,6 +39,7 @@ pub static OPS: &[OpDef] = &[
     .quantized_kernel(crate::dialects::quantized::moves::put)
     .apart(&[1, 2])
     .unless(fills_by_mask)
+    .facts(&[Fact::Fills(2)])
     .inplace(),
     opaque(
         "aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
@@ -70,9 +72,11 @@ pub static OPS: &[OpDef] = &[
         index_select_backward,
     ),
     gather("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", index_fill).infer(joins::same_sizes)
+        .facts(&[Fact::Fills(3)])
         .inplace()
         .out_exact("int_Tensor_out"),
     gather("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", index_fill).infer(joins::same_sizes)
+        .facts(&[Fact::Fills(3)])
         .inplace()
         .out_exact("int_Scalar_out"),
     gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy).infer(joins::same_sizes)
