@@ -140,7 +140,9 @@ fn innermost(
     let (layout, dtype) = (input.layout(), input.dtype());
     let is_single = matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
     let fits = layout.rank() == 4 && layout.sizes[1] as usize == channels && layout.numel() > 0;
-    if !is_single || !fits || layout.is_contiguous() || !layout.is_channels_last() {
+    // Where strides of dimensions of size 1 suggest otherwise, the result lies row by row.
+    let last = layout.is_channels_last() && layout.suggests_channels_last();
+    if !is_single || !fits || layout.is_contiguous() || !last {
         return Ok(None);
     }
     let source = input.look(|l| view::movedim(l, &[1], &[-1]))?;
