@@ -352,8 +352,9 @@ pub enum Fact {
     Broadcasts,
     /// Sums what broadcasting from a given size has repeated.
     SumsToSize,
-    /// Writes one value, the argument of this number, to some elements of its first operand: to expanded ones too in place.
-    Fills(usize),
+    /// Writes one value, the argument of this number, to some elements of its first operand: to expanded ones too in place, with a
+    /// warning that shows how programs write the same with an index.
+    Fills(usize, &'static str),
 }
 
 /// How exact a result is; tests take their bounds from it.

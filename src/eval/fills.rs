@@ -11,7 +11,8 @@ use crate::value::Value;
 /// The result where the op writes one value to an expanded tensor, or a value that is an element of the tensor; None where the op
 /// is another one, or can be called as it is.
 pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Option<Outputs>> {
-    let Some(Fact::Fills(place)) = op.def().facts.iter().find(|fact| matches!(fact, Fact::Fills(_))) else {
+    let Some(Fact::Fills(place, like)) = op.def().facts.iter().find(|fact| matches!(fact, Fact::Fills(..)))
+    else {
         return Ok(None);
     };
     let (Variant::InPlace, Some(Value::Tensor(target))) = (op.variant(), values.first()) else {
@@ -24,7 +25,7 @@ pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Resu
         }
         _ => None,
     };
-    let is_expanded = target.layout().has_internal_overlap() && !values.iter().any(is_true);
+    let is_expanded = target.layout().has_internal_overlap() && !values.iter().skip(place + 1).any(is_true);
     if !is_expanded && value.is_none() {
         return Ok(None);
     }
@@ -38,7 +39,6 @@ pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Resu
     };
     if is_expanded {
         let name = op.name().as_str().rsplit("::").next().unwrap_or_default();
-        let like = if name == "index_put_" { "tensor[indices] = tensor" } else { "tensor[mask] = scalar" };
         run.warn(format!(
             "Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This \
              also applies to advanced indexing e.g. {like}"
@@ -58,7 +58,7 @@ pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Resu
     one(target.clone()).map(Some)
 }
 
-/// Sums at places that are one add up: they are refused as by other ops.
+/// Whether a flag behind the value asks for sums: at places that are one they add up, and are refused as by other ops.
 fn is_true(value: &Value) -> bool {
     matches!(value, Value::Bool(true))
 }

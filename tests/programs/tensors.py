@@ -301,3 +301,9 @@ def filled_with_an_element(x: Tensor):
     return x
 
 #> filled_with_an_element(torch.arange(5.0))
+#--- true_where_expanded
+def true_where_expanded(x: Tensor, mask: Tensor):
+    x.expand(2, 3).masked_fill_(mask, True)
+    return x
+
+#> true_where_expanded(torch.zeros(1, 3, dtype=torch.bool), torch.tensor([[True, False, False], [False, True, False]]))

@@ -29,7 +29,7 @@ pub static OPS: &[OpDef] = &[
     .quantized_kernel(crate::dialects::quantized::moves::put)
     .apart(&[1, 2])
     .unless(fills_by_mask)
-    .facts(&[Fact::Fills(2)])
+    .facts(&[Fact::Fills(2, "tensor[indices] = tensor")])
     .inplace()
     .out_exact("out"),
     gather(
@@ -39,7 +39,7 @@ pub static OPS: &[OpDef] = &[
     .quantized_kernel(crate::dialects::quantized::moves::put)
     .apart(&[1, 2])
     .unless(fills_by_mask)
-    .facts(&[Fact::Fills(2)])
+    .facts(&[Fact::Fills(2, "tensor[indices] = tensor")])
     .inplace(),
     opaque(
         "aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
@@ -72,11 +72,11 @@ pub static OPS: &[OpDef] = &[
         index_select_backward,
     ),
     gather("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", index_fill).infer(joins::same_sizes)
-        .facts(&[Fact::Fills(3)])
+        .facts(&[Fact::Fills(3, "tensor[mask] = scalar")])
         .inplace()
         .out_exact("int_Tensor_out"),
     gather("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", index_fill).infer(joins::same_sizes)
-        .facts(&[Fact::Fills(3)])
+        .facts(&[Fact::Fills(3, "tensor[mask] = scalar")])
         .inplace()
         .out_exact("int_Scalar_out"),
     gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy).infer(joins::same_sizes)
