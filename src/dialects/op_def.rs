@@ -337,6 +337,8 @@ pub enum Fact {
     Autograd,
     /// The elements of the result lie as those of the first operand, if these leave no gaps.
     KeepsLayout,
+    /// The elements of each result lie in order of rows, wherever those of the operands lie.
+    RowMajor,
     /// Costs several instructions an element though it is exact: worth a kernel of its own, as every function that is
     /// evaluated by approximation is.
     Costly,

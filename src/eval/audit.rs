@@ -4,7 +4,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{self, Known, Operands, Trials};
-use crate::dialects::{Family, Op, Outputs};
+use crate::dialects::{Fact, Family, Op, Outputs};
 use crate::ir::{AliasInfo, Argument};
 use crate::tensor::{Layout, Tensor};
 use crate::value::Value;
@@ -93,6 +93,7 @@ impl Audit {
                 }
             }
         }
+        layouts(op, results)?;
         self.types(op, results)
     }
 
@@ -113,6 +114,24 @@ impl Audit {
             }
         }
         Ok(())
+    }
+}
+
+/// Fails where the row says in what order results lie, and they do not.
+fn layouts(op: &Op, results: &Outputs) -> Result<()> {
+    let mut apart = None;
+    for (n, result) in results.iter().enumerate() {
+        each_tensor(result, &mut |tensor| {
+            if !tensor.layout().is_contiguous() {
+                apart = Some(n);
+            }
+        });
+    }
+    match apart.filter(|_| op.def().facts.contains(&Fact::RowMajor)) {
+        Some(n) => {
+            Err(violation(op, format!("gives result {n} that is not row-major, as a fact of its row says")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Complex numbers of both widths are computed in float64 and rounded, so that one definition serves both.
 
-use super::complex;
 use crate::dialects::scalar::Unary;
+use crate::kernels::complex;
 use num_complex::Complex64;
 
 /// float32 and float64.
@@ -200,32 +200,33 @@ pub fn complex_unary(op: Unary, z: Complex64, round: fn(f64) -> f64) -> Option<C
         Unary::Exp2 => exp(z * std::f64::consts::LN_2),
         Unary::Expm1 => {
             let half = (z.im / 2.0).sin();
-            Complex64::new(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, z.re.exp() * z.im.sin())
+            Complex64::new(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, round(z.re.exp()) * z.im.sin())
         }
         Unary::Log => z.ln(),
         Unary::Log2 => logarithm(z, std::f64::consts::LN_2, round),
         Unary::Log10 => logarithm(z, std::f64::consts::LN_10, round),
         Unary::Log1p => {
-            let squared = z.re * (2.0 + z.re) + z.im * z.im;
-            Complex64::new(0.5 * squared.ln_1p(), z.im.atan2(1.0 + z.re))
+            let angle = z.im.atan2(1.0 + z.re);
+            if z.re.hypot(z.im) < 0.5 {
+                let squared = z.re * (2.0 + z.re) + z.im * z.im;
+                return Some(Complex64::new(0.5 * squared.ln_1p(), angle));
+            }
+            Complex64::new((1.0 + z.re).hypot(z.im).ln(), angle)
         }
         Unary::Sin => complex::sin(z),
         Unary::Cos => complex::cos(z),
-        Unary::Tan => {
-            let t = tanh(Complex64::new(-z.im, z.re));
-            Complex64::new(t.im, -t.re)
-        }
+        Unary::Tan => complex::tan(z),
         Unary::Asin => complex::asin(z),
         Unary::Acos => complex::acos(z),
         Unary::Atan => complex::atan(z),
         Unary::Sinh => complex::sinh(z),
         Unary::Cosh => complex::cosh(z),
-        Unary::Tanh => tanh(z),
+        Unary::Tanh => complex::tanh(z),
         Unary::Asinh => complex::asinh(z),
         Unary::Acosh => complex::acosh(z),
         Unary::Atanh => complex::atanh(z),
-        Unary::Sqrt => sqrt(z),
-        Unary::Rsqrt => complex_div(real(1.0), sqrt(z)),
+        Unary::Sqrt => complex::sqrt(z),
+        Unary::Rsqrt => complex_div(real(1.0), complex::sqrt(z)),
         Unary::Real => real(z.re),
         Unary::Imag => real(z.im),
         Unary::Conj => z.conj(),
@@ -249,40 +250,6 @@ fn logarithm(z: Complex64, base: f64, round: fn(f64) -> f64) -> Complex64 {
 /// e^z without 0 * inf on the real axis.
 fn exp(z: Complex64) -> Complex64 {
     if z.im == 0.0 { Complex64::new(z.re.exp(), z.im) } else { z.exp() }
-}
-
-/// The square root with C99's values at infinities.
-fn sqrt(z: Complex64) -> Complex64 {
-    if z.im.is_nan() && z.re.is_infinite() {
-        if z.re > 0.0 { z } else { Complex64::new(f64::NAN, f64::INFINITY) }
-    } else if z.im.is_infinite() {
-        Complex64::new(f64::INFINITY, z.im)
-    } else if z.re.is_nan() || z.im.is_nan() {
-        Complex64::new(f64::NAN, f64::NAN)
-    } else if !z.re.is_infinite() {
-        z.sqrt()
-    } else if z.re > 0.0 {
-        Complex64::new(z.re, 0f64.copysign(z.im))
-    } else {
-        Complex64::new(0.0, f64::INFINITY.copysign(z.im))
-    }
-}
-
-/// tanh without overflow of its parts.
-fn tanh(z: Complex64) -> Complex64 {
-    if z.re == 0.0 && !z.im.is_finite() {
-        Complex64::new(z.re, f64::NAN)
-    } else if z.im == 0.0 {
-        Complex64::new(z.re.tanh(), z.im)
-    } else if z.re.is_infinite() {
-        // Even where the angle is not a number.
-        Complex64::new(1f64.copysign(z.re), 0.0)
-    } else if z.re.abs() > 20.0 {
-        let tail = 4.0 * (-2.0 * z.re.abs()).exp() * z.im.sin() * z.im.cos();
-        Complex64::new(1f64.copysign(z.re), tail)
-    } else {
-        z.tanh()
-    }
 }
 
 /// Division that does not overflow on the way (Smith's method).

@@ -3,7 +3,6 @@
 
 mod audit;
 mod call;
-mod complex;
 mod elementwise;
 mod fills;
 mod lane;

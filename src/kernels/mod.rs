@@ -1,8 +1,9 @@
 //! CPU kernels over slices and sizes: what an op's row calls to compute. They know tensors at most; no op, no schema, no
 //! graph.
 
-pub mod fake_quantize;
+pub mod complex;
 mod depthwise;
+pub mod fake_quantize;
 pub mod float;
 mod lanes;
 #[cfg(target_arch = "x86_64")]

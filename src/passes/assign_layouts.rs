@@ -5,25 +5,22 @@
 //! Elements do not change, only where they lie. Which ops look at strides is said by rows. A layer stays as it is where
 //! something is written that may lie in another order, or where the strides to be restored behind it are not known.
 
-use super::layer_parts::known_strides;
+use super::layer_parts::{is_restorable, known_strides, with_strides};
 use super::{Context, constants};
 use crate::analysis::{AliasDb, facts};
 use crate::diag;
 use crate::dialects::fusion::layer;
 use crate::dialects::prim::list::UNPACK;
-use crate::dialects::shapes::layouts;
-use crate::dialects::{Effects, Fact, Family};
-use crate::ir::{Attr, Graph, OpId, Symbol, TensorType, Type, TypeKind, Use, ValueId};
-use crate::tensor::pointwise::is_dense;
+use crate::dialects::{Effects, Fact, Family, Op};
+use crate::ir::{Attr, Graph, OpId, Symbol, Type, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool> {
-    let mut layers: Vec<(OpId, usize)> =
-        graph.all_ops().into_iter().filter_map(|op| Some((op, format_of(graph, op)?))).collect();
-    layers.retain(|(op, _)| !is_seen(graph, context, *op));
+    let mut layers: Vec<OpId> = graph.all_ops();
+    layers.retain(|op| lies_at_choice(graph, *op) && !is_seen(graph, context, *op));
     let (count, free) = loop {
         // A batch norm alone takes images as they are.
-        let count = layers.iter().filter(|(op, _)| graph.kind(*op) != layer::NORM).count();
+        let count = layers.iter().filter(|op| graph.kind(**op) != layer::NORM).count();
         if count == 0 {
             return Ok(false);
         }
@@ -36,25 +33,41 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool
         return Ok(false);
     }
     free.restore(graph);
-    for (op, operand) in layers {
-        let format = constant(graph, op, Type::int(), Attr::Int(layer::CHANNELS_LAST));
-        graph.set_operand(op, operand, format);
+    for value in &free.values {
+        graph.set_type(*value, with_strides(graph.ty(*value), None));
     }
-    for value in free.values {
-        forget_strides(graph, value);
+    for op in layers {
+        release(graph, op);
     }
     Ok(true)
 }
 
-/// Whether an op is an attention whose result is seen wherever it is used: it is written in order of rows at no cost.
+/// Whether the result of an op could lie in another way: that of a layer of images, or of a layer to which strides were given.
+fn lies_at_choice(graph: &Graph, op: OpId) -> bool {
+    format_of(graph, op).is_some() || graph.kind(op) == layer::RESTORE
+}
+
+/// Whether an op is an attention whose result is seen wherever it is used, which is written in order of rows at no cost, or gives
+/// strides to what sees them alone.
 fn is_seen(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     let seen = |result: ValueId| graph.uses(result).all(|used| !takes_any(graph, context, used));
-    graph.kind(op) == layer::ATTENTION && graph.result(op, 0).is_some_and(seen)
+    let kind = graph.kind(op);
+    (kind == layer::ATTENTION || kind == layer::RESTORE) && graph.result(op, 0).is_some_and(seen)
+}
+
+/// Lets the result of an op lie as its kernel makes it.
+fn release(graph: &mut Graph, op: OpId) {
+    if let Some(operand) = format_of(graph, op) {
+        let format = constant(graph, op, Type::int(), Attr::Int(layer::CHANNELS_LAST));
+        graph.set_operand(op, operand, format);
+    } else if let Some(given) = graph.operand(op, 0) {
+        graph.replace_op(op, &[given]);
+    }
 }
 
 /// Leaves the layers of which values are made as they are: those whose results come to them without another layer between.
-fn keep_layers_of(graph: &Graph, layers: &mut Vec<(OpId, usize)>, values: Vec<ValueId>) {
-    let all: HashSet<OpId> = layers.iter().map(|(op, _)| *op).collect();
+fn keep_layers_of(graph: &Graph, layers: &mut Vec<OpId>, values: Vec<ValueId>) {
+    let all: HashSet<OpId> = layers.iter().copied().collect();
     let (mut work, mut seen, mut kept) = (values, HashSet::new(), HashSet::new());
     while let Some(value) = work.pop() {
         let Some(op) = graph.def_op(value).filter(|_| seen.insert(value)) else { continue };
@@ -65,7 +78,7 @@ fn keep_layers_of(graph: &Graph, layers: &mut Vec<(OpId, usize)>, values: Vec<Va
         }
     }
     // What comes out of a block has no op that leads back to its layers: all stay.
-    layers.retain(|(op, _)| !kept.is_empty() && !kept.contains(op));
+    layers.retain(|op| !kept.is_empty() && !kept.contains(op));
 }
 
 /// Which operand of a layer says how its result lies, where it is one of images.
@@ -80,14 +93,14 @@ fn format_of(graph: &Graph, op: OpId) -> Option<usize> {
 
 /// Values that this pass has let lie as their kernels make them: results of layers whose strides it has forgotten, and what
 /// is made of these. Layers are made where strides are known only, and what sees them was given others.
-pub(super) fn free_values(graph: &Graph) -> HashSet<ValueId> {
+pub(super) fn free_values(graph: &Graph, context: &Context<'_>) -> HashSet<ValueId> {
     let mut free = HashSet::new();
     for op in graph.all_ops() {
         let format = format_of(graph, op).and_then(|operand| graph.operand(op, operand));
         let is_layer = format.and_then(|v| constants::int_of(graph, v)) == Some(layer::CHANNELS_LAST)
             && graph.result(op, 0).is_some_and(|result| known_strides(graph, result).is_none());
         let follows = graph.operands(op).iter().any(|value| free.contains(value));
-        if is_layer || (follows && graph.kind(op) != *layer::RESTORE) {
+        if is_layer || (follows && !lies_as_said(graph, context, op)) {
             free.extend(graph.results(op));
         }
     }
@@ -102,11 +115,11 @@ struct Free {
 
 impl Free {
     /// Fails with the values that must lie as they do.
-    fn of(graph: &Graph, context: &Context<'_>, layers: &[(OpId, usize)]) -> Result<Free, Vec<ValueId>> {
+    fn of(graph: &Graph, context: &Context<'_>, layers: &[OpId]) -> Result<Free, Vec<ValueId>> {
         let db = context.analysis::<AliasDb>(graph);
         let mut free = Free { values: HashSet::new(), borders: Vec::new() };
         let mut written = Vec::new();
-        let mut work: Vec<ValueId> = layers.iter().filter_map(|(op, _)| graph.result(*op, 0)).collect();
+        let mut work: Vec<ValueId> = layers.iter().filter_map(|op| graph.result(*op, 0)).collect();
         while let Some(value) = work.pop() {
             if !free.values.insert(value) {
                 continue;
@@ -117,6 +130,7 @@ impl Free {
             }
             for used in graph.uses(value) {
                 match takes_any(graph, context, used) {
+                    true if lies_as_said(graph, context, used.op) => {}
                     true => work.extend(graph.results(used.op).iter().filter(|v| is_free_type(graph, **v))),
                     false => free.borders.push(used),
                 }
@@ -195,12 +209,6 @@ impl Free {
     }
 }
 
-/// Whether a copy of a value can be given the strides that it has in the program: these are known, and have no gaps.
-fn is_restorable(graph: &Graph, value: ValueId) -> bool {
-    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return false };
-    layouts::of_type(ty).is_some_and(|layout| is_dense(&layout))
-}
-
 /// Whether an op gives the same elements wherever those of its operand lie.
 fn takes_any(graph: &Graph, context: &Context<'_>, used: Use) -> bool {
     if graph.terminated_block(used.op).is_some() || !graph.nested_blocks(used.op).is_empty() {
@@ -216,6 +224,12 @@ fn takes_any(graph: &Graph, context: &Context<'_>, used: Use) -> bool {
         return parts.is_some_and(|op| is_tensor_work(graph, context, op));
     }
     is_tensor_work(graph, context, used.op)
+}
+
+/// Whether the results of an op lie as its type says, wherever its operands lie.
+fn lies_as_said(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    let is_row_major = |row: Op| row.def().facts.contains(&Fact::RowMajor);
+    graph.kind(op) == layer::RESTORE || facts(context.registry, graph, op).op.is_some_and(is_row_major)
 }
 
 /// Whether an op may put its operands where others find them.
@@ -255,12 +269,6 @@ fn is_list(graph: &Graph, op: OpId) -> bool {
 fn is_free_type(graph: &Graph, value: ValueId) -> bool {
     let ty = graph.ty(value);
     ty.is_tensor() || ty.element().is_some_and(Type::is_tensor)
-}
-
-fn forget_strides(graph: &mut Graph, value: ValueId) {
-    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return };
-    let ty = TensorType { strides: None, ..ty.clone() };
-    graph.set_type(value, Type::new(TypeKind::Tensor(ty)));
 }
 
 fn constant(graph: &mut Graph, at: OpId, ty: Type, attr: Attr) -> ValueId {

@@ -8,9 +8,12 @@
 //! behind the contraction, in PyTorch's order: weights are not changed.
 //!
 //! A layer's result lies as the program says: types must tell its strides, and they must be those of rows or, of images,
-//! those of channels that lie innermost.
+//! those of channels that lie innermost. Sums with a linear map may have any without gaps: the layer gives rows, and an op
+//! behind it the strides, which `assign-layouts` takes away where they are not seen.
 
-use super::layer_parts::{Call, Maker, float_sizes, is_constant_tensor, is_none, known_strides, rank};
+use super::layer_parts::{
+    Call, Maker, float_sizes, is_constant_tensor, is_none, is_restorable, known_strides, rank, with_strides,
+};
 use super::{Context, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
@@ -162,8 +165,7 @@ impl Layer {
         let same_sizes =
             graph.result(user, 0).is_some_and(|v| float_sizes(graph, v) == float_sizes(graph, result));
         let untouched = self.activation == Activation::None;
-        let format = graph.result(user, 0).and_then(|v| format(graph, v, self.kind.makes_images()));
-        let Some(format) = format else { return false };
+        let Some(format) = graph.result(user, 0).and_then(|v| self.format_of(graph, v)) else { return false };
         let taken = same_sizes
             && match call.part {
                 LayerPart::Norm if untouched && self.residual.is_none() => {
@@ -181,6 +183,13 @@ impl Layer {
             self.tail.push(user);
         }
         taken
+    }
+
+    /// How the layer gives a result that shall lie as a value does. Rows of linear maps get strides that are others behind it.
+    fn format_of(&self, graph: &Graph, value: ValueId) -> Option<i64> {
+        let images = self.kind.makes_images();
+        let restored = (!images && is_restorable(graph, value)).then_some(layer::ROW_MAJOR);
+        format(graph, value, images).or(restored)
     }
 
     fn take_norm(&mut self, graph: &Graph, call: &Call<'_>, result: ValueId) -> bool {
@@ -260,7 +269,7 @@ impl Layer {
             Kind::Linear(weight) => {
                 let operands: Vec<ValueId> = [weight, bias].into_iter().chain(rest).collect();
                 let packed = maker.emit(layer::PACK_LINEAR, &operands, class);
-                maker.emit(layer::LINEAR, &[images, packed, residual], ty)
+                linear(&mut maker, &[images, packed, residual], ty)
             }
             Kind::Norm => {
                 let packed = maker.emit(layer::PACK_NORM, &rest, class);
@@ -339,6 +348,20 @@ impl Norm {
         let scale = maker.tensor(layer::NORM_SCALE, &factor);
         (scale, maker.tensor(layer::NORM_SHIFT, &[self.bias.unwrap_or(none), self.mean, scale]))
     }
+}
+
+/// Makes a linear map whose result has a type: row-major, and whatever else it says of strides by another op.
+fn linear(maker: &mut Maker<'_>, operands: &[ValueId], ty: Type) -> ValueId {
+    let last = maker.graph.result(maker.at, 0);
+    let lies = |value| Some((float_sizes(maker.graph, value)?, known_strides(maker.graph, value)?));
+    let (sizes, strides) = last.and_then(lies).unwrap_or_default();
+    let rows = contiguous_strides(&sizes);
+    if *rows == *strides {
+        return maker.emit(layer::LINEAR, operands, ty);
+    }
+    let result = maker.emit(layer::LINEAR, operands, with_strides(&ty, Some(&rows)));
+    let list = maker.constant(Type::list(Type::int()), Attr::Ints(strides.into()));
+    maker.emit(layer::RESTORE, &[result, list], ty)
 }
 
 /// Makes an activation's name and numbers.

@@ -1,9 +1,11 @@
 //! What passes ask of ops that may be parts of layers, and how they make the ops of layers. Shared by passes; no pass itself.
 
 use super::{Context, constants};
+use crate::dialects::shapes::layouts;
 use crate::dialects::{LayerPart, Op, Variant, resolve};
-use crate::ir::{Attr, Dim, Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, Dim, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueId};
 use crate::tensor::DType;
+use crate::tensor::pointwise::is_dense;
 use crate::value::Value;
 
 /// A call of an op that may be part of a layer.
@@ -98,4 +100,17 @@ pub(super) fn float_sizes(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
 pub(super) fn known_strides(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
     let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return None };
     ty.strides.as_deref()?.iter().copied().collect()
+}
+
+/// Whether a copy of a value can be given the strides that it has in the program: these are known, and have no gaps.
+pub(super) fn is_restorable(graph: &Graph, value: ValueId) -> bool {
+    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return false };
+    layouts::of_type(ty).is_some_and(|layout| is_dense(&layout))
+}
+
+/// A tensor type with other strides.
+pub(super) fn with_strides(ty: &Type, strides: Option<&[i64]>) -> Type {
+    let TypeKind::Tensor(tensor) = ty.kind() else { return ty.clone() };
+    let strides = strides.map(layouts::strides);
+    Type::new(TypeKind::Tensor(TensorType { strides, ..tensor.clone() }))
 }

@@ -57,7 +57,7 @@ struct Part {
 fn joins(graph: &Graph, context: &Context<'_>, db: &AliasDb) -> Vec<Join> {
     let mut joins: Vec<Join> = Vec::new();
     let mut known: HashMap<ValueId, usize> = HashMap::new();
-    let free = free_values(graph);
+    let free = free_values(graph, context);
     for op in graph.all_ops() {
         let is_free = graph.result(op, 0).is_some_and(|result| free.contains(&result));
         let images = if is_free { joined(graph, context, db, op) } else { None };

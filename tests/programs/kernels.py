@@ -39,3 +39,13 @@ def means_of_innermost_channels(x: Tensor):
     return last.mean([2, 3]), last.mean((2, 3), True), last.sum([2, 3]), last.mean(2), last.sum([0, 2]), last.mean([0, 2, 3])
 
 #> means_of_innermost_channels(torch.arange(2.0 * 20 * 3 * 4).reshape(2, 20, 3, 4).sin())
+#--- complex_corners
+def complex_corners(re: Tensor, im: Tensor):
+    x = torch.complex(re, im)
+    single = x.to(torch.complex64)
+    return (x.tanh(), x.tan(), x.atan(), x.atanh(), x.acos(), x.acosh(), x.asin(), x.asinh(), x.sqrt(), x.rsqrt(), x.log1p(),
+            single.tanh(), single.tan(), single.expm1(), single.sqrt(), single.log1p())
+
+#> complex_corners(torch.tensor([129.0, -129.0, 129.0, 0.25, float("inf")], dtype=torch.float64), torch.tensor([float("inf"), float("nan"), 0.0, float("-inf"), 129.0], dtype=torch.float64))
+#> complex_corners(torch.tensor([1e300, -1e300, 1e300, 129.0, -0.5], dtype=torch.float64), torch.tensor([1.0, -0.5, 0.0, 1e-310, 1e-310], dtype=torch.float64))
+#> complex_corners(torch.tensor([0.0, -0.0, 1e-200, 1e300, 3e200], dtype=torch.float64), torch.tensor([1e300, -1e300, 2e-200, 1e300, -1e-300], dtype=torch.float64))

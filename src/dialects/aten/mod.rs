@@ -19,7 +19,6 @@ pub mod grouped;
 pub mod hash;
 mod number;
 pub mod number_arith;
-pub mod number_complex;
 mod number_convert;
 pub mod number_math;
 pub mod create;

@@ -10,7 +10,7 @@ use super::kernels::wide::store;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, pointwise, trial};
-use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, one, opaque};
+use crate::dialects::{Args, Fact, LayerPart, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::float::rows;
 use crate::resources::{Collect, Scratch, memory, pool};
 use crate::tensor::pointwise::Walk;
@@ -92,7 +92,7 @@ pub static OPS: &[OpDef] = &[
                 None => one(layer(input, &shape, weight, bias, a.float(4)?)?.0),
             }
         },
-    ).infer(joins::row_major),
+    ).facts(&[Fact::RowMajor]).infer(joins::row_major),
     opaque(
         "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         |a| {
@@ -100,7 +100,7 @@ pub static OPS: &[OpDef] = &[
                 layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?;
             Ok(smallvec![y.into(), mean.into(), rstd.into()])
         },
-    ).infer(layers::layer_norm),
+    ).facts(&[Fact::RowMajor]).infer(layers::layer_norm),
     opaque(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,

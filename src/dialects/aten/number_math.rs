@@ -1,9 +1,9 @@
 //! Functions of numbers: what `math.sqrt` and its kin compile to.
 
 use super::number::{Num, complex_div, is_generic, operands};
-use super::number_complex;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, host, one};
+use crate::kernels::complex;
 use crate::tensor::Scalar;
 use crate::value::Value;
 use num_complex::Complex64;
@@ -188,55 +188,55 @@ fn log1p(args: &Args<'_>) -> Result<Outputs> {
 }
 
 fn sqrt(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::sqrt, Some(number_complex::sqrt))
+    function(args, f64::sqrt, Some(complex::sqrt))
 }
 
 fn sin(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::sin, Some(number_complex::sin))
+    function(args, f64::sin, Some(complex::sin))
 }
 
 fn cos(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::cos, Some(number_complex::cos))
+    function(args, f64::cos, Some(complex::cos))
 }
 
 fn tan(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::tan, Some(number_complex::tan))
+    function(args, f64::tan, Some(complex::tan))
 }
 
 fn asin(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::asin, Some(number_complex::asin))
+    function(args, f64::asin, Some(complex::asin))
 }
 
 fn acos(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::acos, Some(number_complex::acos))
+    function(args, f64::acos, Some(complex::acos))
 }
 
 fn atan(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::atan, Some(number_complex::atan))
+    function(args, f64::atan, Some(complex::atan))
 }
 
 fn sinh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::sinh, Some(number_complex::sinh))
+    function(args, f64::sinh, Some(complex::sinh))
 }
 
 fn cosh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::cosh, Some(number_complex::cosh))
+    function(args, f64::cosh, Some(complex::cosh))
 }
 
 fn tanh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::tanh, Some(number_complex::tanh))
+    function(args, f64::tanh, Some(complex::tanh))
 }
 
 fn asinh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, libm::asinh, Some(number_complex::asinh))
+    function(args, libm::asinh, Some(complex::asinh))
 }
 
 fn acosh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, libm::acosh, Some(number_complex::acosh))
+    function(args, libm::acosh, Some(complex::acosh))
 }
 
 fn atanh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, libm::atanh, Some(number_complex::atanh))
+    function(args, libm::atanh, Some(complex::atanh))
 }
 
 fn erf(args: &Args<'_>) -> Result<Outputs> {

@@ -133,6 +133,7 @@ pub static OPS: &[OpDef] = &[
         "fusion::linear(Tensor input, __torch__.torch.classes.fusion.Layer layer, Tensor? residual) -> Tensor",
         run::linear,
     )
+    .facts(&[Fact::RowMajor])
     .doc("Runs a packed linear map over the last dimension."),
     contraction(
         "fusion::attention(Tensor query, Tensor key, Tensor value, Tensor[] biases, float scale, int memory_format) -> Tensor",

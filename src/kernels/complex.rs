@@ -11,7 +11,7 @@ const LARGE: f64 = f64::MAX / 4.0;
 const LARGE_ROOT: f64 = 6.703_903_964_971_298e153;
 
 /// sqrt z, without overflow and with the sign of zero.
-pub(super) fn sqrt(z: Complex64) -> Complex64 {
+pub fn sqrt(z: Complex64) -> Complex64 {
     let (x, y) = (z.re.abs(), z.im.abs());
     if y.is_infinite() {
         return Complex64::new(y, z.im);
@@ -47,7 +47,7 @@ fn log_twice(z: Complex64) -> f64 {
 }
 
 /// asinh z.
-pub(super) fn asinh(z: Complex64) -> Complex64 {
+pub fn asinh(z: Complex64) -> Complex64 {
     let (x, y) = (z.re, z.im);
     if !x.is_finite() || !y.is_finite() {
         let (re, im) = match (x.is_nan(), y.is_nan()) {
@@ -68,7 +68,7 @@ pub(super) fn asinh(z: Complex64) -> Complex64 {
 }
 
 /// asin z = -i asinh(i z).
-pub(super) fn asin(z: Complex64) -> Complex64 {
+pub fn asin(z: Complex64) -> Complex64 {
     let w = asinh(Complex64::new(-z.im, z.re));
     Complex64::new(w.im, -w.re)
 }
@@ -87,7 +87,7 @@ fn angle_at_infinity(x: f64, y: f64) -> f64 {
 }
 
 /// acos z.
-pub(super) fn acos(z: Complex64) -> Complex64 {
+pub fn acos(z: Complex64) -> Complex64 {
     let (x, y) = (z.re, z.im);
     if x.is_infinite() || y.is_infinite() {
         return Complex64::new(angle_at_infinity(x, y), f64::INFINITY.copysign(-y));
@@ -103,7 +103,7 @@ pub(super) fn acos(z: Complex64) -> Complex64 {
 }
 
 /// acosh z.
-pub(super) fn acosh(z: Complex64) -> Complex64 {
+pub fn acosh(z: Complex64) -> Complex64 {
     let (x, y) = (z.re, z.im);
     if x.is_infinite() || y.is_infinite() {
         return Complex64::new(f64::INFINITY, angle_at_infinity(x, y).copysign(y));
@@ -119,7 +119,7 @@ pub(super) fn acosh(z: Complex64) -> Complex64 {
 }
 
 /// atanh z.
-pub(super) fn atanh(z: Complex64) -> Complex64 {
+pub fn atanh(z: Complex64) -> Complex64 {
     let (x, y) = (z.re, z.im);
     if x.is_sign_negative() && !x.is_nan() {
         return -atanh(-z);
@@ -147,13 +147,13 @@ pub(super) fn atanh(z: Complex64) -> Complex64 {
 }
 
 /// atan z = -i atanh(i z).
-pub(super) fn atan(z: Complex64) -> Complex64 {
+pub fn atan(z: Complex64) -> Complex64 {
     let w = atanh(Complex64::new(-z.im, z.re));
     Complex64::new(w.im, -w.re)
 }
 
 /// sinh z.
-pub(super) fn sinh(z: Complex64) -> Complex64 {
+pub fn sinh(z: Complex64) -> Complex64 {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
         return Complex64::new(x.sinh(), y);
@@ -165,7 +165,7 @@ pub(super) fn sinh(z: Complex64) -> Complex64 {
 }
 
 /// cosh z.
-pub(super) fn cosh(z: Complex64) -> Complex64 {
+pub fn cosh(z: Complex64) -> Complex64 {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
         // On the real axis the imaginary part is a zero, for NaN and infinities, too.
@@ -181,7 +181,7 @@ pub(super) fn cosh(z: Complex64) -> Complex64 {
 }
 
 /// tanh z.
-pub(super) fn tanh(z: Complex64) -> Complex64 {
+pub fn tanh(z: Complex64) -> Complex64 {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
         return Complex64::new(x.tanh(), y);
@@ -203,18 +203,18 @@ pub(super) fn tanh(z: Complex64) -> Complex64 {
 }
 
 /// Sine, cosine and tangent are the hyperbolic functions of `i z`.
-pub(super) fn sin(z: Complex64) -> Complex64 {
+pub fn sin(z: Complex64) -> Complex64 {
     let w = sinh(Complex64::new(-z.im, z.re));
     Complex64::new(w.im, -w.re)
 }
 
 /// cos z.
-pub(super) fn cos(z: Complex64) -> Complex64 {
+pub fn cos(z: Complex64) -> Complex64 {
     cosh(Complex64::new(-z.im, z.re))
 }
 
 /// tan z.
-pub(super) fn tan(z: Complex64) -> Complex64 {
+pub fn tan(z: Complex64) -> Complex64 {
     let w = tanh(Complex64::new(-z.im, z.re));
     Complex64::new(w.im, -w.re)
 }
@@ -252,5 +252,33 @@ mod tests {
         assert_eq!(acosh(Complex64::new(0.0, -0.0)).im, -FRAC_PI_2);
         assert!(asin(Complex64::new(2.0, -0.0)).im < 0.0 && asin(Complex64::new(2.0, 0.0)).im > 0.0);
         assert_eq!(acos(Complex64::new(f64::NEG_INFINITY, 2.0)), Complex64::new(PI, f64::NEG_INFINITY));
+    }
+
+    /// Values of C99's annex G and of PyTorch.
+    #[test]
+    fn cuts_and_infinities() {
+        let c = Complex64::new;
+        let inf = f64::INFINITY;
+        assert_eq!(acos(c(-inf, 0.0)), c(PI, -inf));
+        assert_eq!(acos(c(0.0, -inf)), c(FRAC_PI_2, inf));
+        assert_eq!(asinh(c(inf, inf)), c(inf, FRAC_PI_4));
+        assert_eq!(atanh(c(0.0, inf)), c(0.0, FRAC_PI_2));
+        assert_eq!(atan(c(-inf, 0.0)), c(-FRAC_PI_2, 0.0));
+        assert_eq!(acosh(c(inf, -inf)).im, -FRAC_PI_4);
+        assert_eq!((cosh(c(inf, inf)).re, sinh(c(-inf, inf)).re, sin(c(inf, inf)).im), (inf, -inf, inf));
+        assert_eq!((cosh(c(0.0, inf)).im, sinh(c(inf, 0.0))), (0.0, c(inf, 0.0)));
+        for sign in [1.0, -1.0] {
+            // Above and below the cut beyond 1.
+            let w = asin(c(2.0, 0.0 * sign));
+            assert!((w - c(FRAC_PI_2, 1.3169578969248166 * sign)).norm() < 1e-15, "{w}");
+            let w = atanh(c(2.0, 0.0 * sign));
+            assert!((w - c(0.5493061443340548, FRAC_PI_2 * sign)).norm() < 1e-15, "{w}");
+        }
+        let z = c(0.3, -0.7);
+        assert!((asin(z).sin() - z).norm() < 1e-15);
+        assert!((acos(z).cos() - z).norm() < 1e-15);
+        assert!((acosh(z).cosh() - z).norm() < 1e-15);
+        assert!((atan(z).tan() - z).norm() < 1e-15);
+        assert!(asin(c(1e-10, 1e-12)).re == 1e-10);
     }
 }
