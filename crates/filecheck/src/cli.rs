@@ -54,6 +54,10 @@ const OPTIONS: &[(&str, Takes)] = &[
     ("strict-whitespace", Takes::Truth),
 ];
 
+/// Longest file of words, and how many are read: files may name each other.
+const MAX_RESPONSE: u64 = 1 << 20;
+const MAX_RESPONSES: usize = 64;
+
 /// The command. `args[0]` is the name it was called by; `env_opts` is the value of `FILECHECK_OPTS`, whose words
 /// come before the others. Colours are written only with `--color`. Gives the exit status: 0 if all checks
 /// hold, 1 if one fails, 2 if there is nothing to check with (1 for words that make no sense).
@@ -81,8 +85,9 @@ pub fn main_in(
         args.split_first().map_or(("FileCheck", &[][..]), |(name, rest)| (name.as_str(), rest));
     let mut console = Console { out: Vec::new(), color: false };
     let mut line = CommandLine::new(name, &mut console);
-    let env_words = split_words(env_opts.unwrap_or_default());
-    let result = line.parse(env_words.into_iter().chain(rest.iter().cloned()));
+    let mut words = split_words(env_opts.unwrap_or_default());
+    words.extend(rest.iter().cloned());
+    let result = line.parse(respond(directory, words).into_iter());
     let CommandLine { options, check_file, input_file, .. } = line;
     let status = match result {
         Err(Ending::Failed) => FAILED,
@@ -134,6 +139,23 @@ fn start(
     };
     let mut run = Run { options, console, sources: Sources::default(), command };
     run.run((&check_name, check_text), |console| files.read(input_file, "input", console))
+}
+
+/// Puts the words of a file in the place of `@FILE`, those of its own `@FILE` too. One that cannot be read stays as it is.
+fn respond(directory: &Path, words: Vec<String>) -> Vec<String> {
+    let mut left: Vec<String> = words.into_iter().rev().collect();
+    let (mut out, mut files) = (Vec::new(), 0);
+    while let Some(word) = left.pop() {
+        let path = word.strip_prefix('@').filter(|_| files < MAX_RESPONSES);
+        match path.and_then(|path| files::read(&directory.join(path), MAX_RESPONSE).ok()) {
+            Some(text) => {
+                files += 1;
+                left.extend(split_words(&String::from_utf8_lossy(&text)).into_iter().rev());
+            }
+            None => out.push(word),
+        }
+    }
+    out
 }
 
 /// Where files come from.
@@ -241,19 +263,21 @@ impl<'a> CommandLine<'a> {
                 continue;
             }
             let argument = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or(&word);
-            let Some((name, takes, value)) = lookup(argument) else {
+            let Some(found) = lookup(argument).map(|one| vec![one]).or_else(|| grouped(argument)) else {
                 self.unknown(&word, argument);
                 failed = true;
                 continue;
             };
-            let value = match (takes, value) {
-                (Takes::Value, None) => words.next(),
-                (_, value) => value.map(String::from),
-            };
-            if let Err(message) = self.set(name, takes, value)? {
-                let dashes = if name.len() == 1 { "-" } else { "--" };
-                self.console.text(format!("{}: for the {dashes}{name} option: {message}\n", self.name));
-                failed = true;
+            for (name, takes, value) in found {
+                let value = match (takes, value) {
+                    (Takes::Value, None) => words.next(),
+                    (_, value) => value.map(String::from),
+                };
+                if let Err(message) = self.set(name, takes, value)? {
+                    let dashes = if name.len() == 1 { "-" } else { "--" };
+                    self.console.text(format!("{}: for the {dashes}{name} option: {message}\n", self.name));
+                    failed = true;
+                }
             }
         }
         if positional.len() > 1 {
@@ -366,8 +390,29 @@ impl<'a> CommandLine<'a> {
     }
 }
 
+/// An option as it stands in a word: its name, what it takes, and the value behind the name.
+type Found<'w> = (&'static str, Takes, Option<&'w str>);
+
+/// The options of one letter that share a word: `-vvv`, `-vDX=1`. The last one may have a value.
+fn grouped(argument: &str) -> Option<Vec<Found<'_>>> {
+    let mut found = Vec::new();
+    let mut rest = argument;
+    while let Some(letter) = rest.get(..1) {
+        let (name, takes) = OPTIONS.iter().find(|(known, _)| *known == letter)?;
+        let behind = rest.get(1..)?;
+        if *takes == Takes::Joined || behind.starts_with('=') {
+            let value = if *takes == Takes::Joined { behind } else { behind.get(1..)? };
+            found.push((*name, *takes, Some(value)));
+            return Some(found);
+        }
+        found.push((*name, *takes, None));
+        rest = behind;
+    }
+    (found.len() > 1).then_some(found)
+}
+
 /// The option that a word without its dashes names, and the value behind the name.
-fn lookup(argument: &str) -> Option<(&'static str, Takes, Option<&str>)> {
+fn lookup(argument: &str) -> Option<Found<'_>> {
     let (name, value) = match argument.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (argument, None),

@@ -207,8 +207,11 @@ impl Pattern {
         known
             .map(|(substitution, value)| {
                 let name = search::escaped(substitution.text.as_bytes());
-                let shown = search::escaped(&value);
-                let remark = if shown.as_bytes() == value { "" } else { " (escaped value)" };
+                // A backslash alone is shown as it is.
+                let odd = value.iter().any(|byte| *byte == b'"' || !(b' '..=b'~').contains(byte));
+                let shown =
+                    if odd { search::escaped(&value) } else { String::from_utf8_lossy(&value).into_owned() };
+                let remark = if odd { " (escaped value)" } else { "" };
                 format!("with \"{name}\" equal to \"{shown}\"{remark}")
             })
             .collect()

@@ -401,3 +401,29 @@ fn marks_reach_columns_of_any_number() {
     let mark = format!("{}^~~", " ".repeat(69_998));
     assert!(text.contains(&mark), "{} bytes", text.len());
 }
+
+#[test]
+fn precisions_beyond_the_widths_of_formats_are_written() {
+    let folder = Folder::new("precision");
+    let case = Case {
+        args: vec!["-D#N=1".into(), "-dump-input=never".into()],
+        check: b"CHECK: {{^}}[[#%.70000u,N]]{{$}}\n".to_vec(),
+        input: format!("{}1\n", "0".repeat(69999)).into_bytes(),
+        ..Case::default()
+    };
+    assert_eq!(folder.ours(&case).0, 0);
+}
+
+#[test]
+fn files_of_words_are_read() {
+    let folder = Folder::new("response");
+    std::fs::write(folder.0.join("words"), "-check-prefix 'A' @more").unwrap();
+    std::fs::write(folder.0.join("more"), "-v").unwrap();
+    let args = vec!["@words".into(), "-dump-input=never".into()];
+    let case = Case { args, check: b"A: x\n".to_vec(), input: b"x\n".to_vec(), ..Case::default() };
+    let (status, _, errors) = folder.ours(&case);
+    assert_eq!((status, errors.starts_with(b"check:1:4: remark")), (0, true));
+    // Files that name each other end somewhere.
+    std::fs::write(folder.0.join("more"), "-v @words").unwrap();
+    assert_eq!(folder.ours(&case).0, 1);
+}

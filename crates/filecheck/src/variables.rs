@@ -71,7 +71,9 @@ impl Format {
         };
         let sign = if value.is_negative() { "-" } else { "" };
         let prefix = if self.prefixed { "0x" } else { "" };
-        Some(format!("{sign}{prefix}{digits:0>width$}", width = self.precision.min(MAX_PRECISION)))
+        // Not a width of a format, which has 16 bits.
+        let zeros = "0".repeat(self.precision.min(MAX_PRECISION).saturating_sub(digits.len()));
+        Some(format!("{sign}{prefix}{zeros}{digits}"))
     }
 
     /// The number that matched text stands for; `None` if it is overlong.

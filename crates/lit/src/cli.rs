@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
-USAGE: lit [options] TEST_PATH...
+USAGE: lit [options] TEST_PATH...    (@FILE: paths that a file lists)
 
 Runs the tests in files and folders by the RUN: lines in them. A file lit.toml in a folder says what is special
 there; lit.local.cfg and its like are read as far as they are plain assignments. Exit status: 0 all well, 1 a test failed, 2 no tests or invalid options.
@@ -47,7 +47,7 @@ How tests run:
   --max-failures N             stop after N failures
   --max-time SECONDS           start no test after so many seconds
   --keep                       keep the temporary files of tests, and say where they are
-  --no-execute                 take every test for passed, without running it
+  --no-execute                 take every test that could run for passed, without running it
   --update, --update-tests     rewrite the checks of tests that fail
   --path FOLDER                look for programs there first
   --config-prefix NAME         read NAME.cfg for lit.cfg
@@ -98,7 +98,6 @@ pub(super) struct Words {
     json: Option<PathBuf>,
     failures_only: bool,
     times: Option<usize>,
-    no_execute: bool,
     max_tests: usize,
     shards: usize,
     shard: usize,
@@ -180,8 +179,8 @@ fn start(
     let mut tests: Vec<Test> = Vec::new();
     let shared = Arc::new(config.clone());
     let mut notes = Vec::new();
-    for path in &words.paths {
-        tests.extend(discover(path, &shared, &mut notes)?);
+    for path in listed_in(&words.paths)? {
+        tests.extend(discover(&path, &shared, &mut notes)?);
     }
     let mut tell = |text: String| {
         // Where the error stream is gone there is nobody to tell.
@@ -262,6 +261,20 @@ fn start(
         }
     };
     Ok(i32::from(!is_well))
+}
+
+/// The paths, those that a file lists line by line in the place of `@FILE`.
+fn listed_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    let mut out = Vec::new();
+    for path in paths {
+        let Some(list) = path.to_str().and_then(|path| path.strip_prefix('@')) else {
+            out.push(path.clone());
+            continue;
+        };
+        let text = files::read_text(Path::new(list)).map_err(|error| format!("{list}: {error}"))?;
+        out.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(PathBuf::from));
+    }
+    Ok(out)
 }
 
 /// What is known from runs before.
@@ -353,10 +366,6 @@ fn listed(listing: Listing, tests: &[Test]) -> String {
 
 /// Runs one test as its folder and the command line want it.
 fn run_one(test: &Test, words: &Words) -> Outcome {
-    if words.no_execute {
-        let status = if test.config.unsupported { Status::Unsupported } else { Status::Pass };
-        return Outcome::of(status, "");
-    }
     if words.exclude_xfail && super::says_it_fails(test) && !named(&words.xfail_not, test) {
         return Outcome::of(Status::Excluded, "excluding XFAIL tests");
     }
@@ -448,7 +457,7 @@ fn run(
         let ends: Vec<Duration> = ended.map(|(_, end)| *end).collect();
         std::fs::write(path, report::trace(&ran, &ends))?;
     }
-    if let Some(folder) = config.records.as_ref().filter(|_| !words.no_execute) {
+    if let Some(folder) = config.records.as_ref().filter(|_| !config.no_execute) {
         remember(folder, words, &ran);
     }
     if let Some(path) = &words.json {
@@ -486,7 +495,6 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         json: None,
         failures_only: false,
         times: None,
-        no_execute: false,
         max_tests: 0,
         shards: 0,
         shard: 0,
@@ -522,6 +530,7 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             value.ok_or_else(|| format!("argument {name}: expected one argument"))
         };
         match name {
+            "--" => words.paths.extend(rest.by_ref().map(PathBuf::from)),
             "-h" | "--help" => words.help = true,
             "-v" | "--verbose" | "-vv" | "--echo-all-commands" => words.output(Level::Failed),
             "-a" | "--show-all" => words.output(Level::All),
@@ -540,7 +549,11 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             "--seed" => words.seed = Some(seed(name, &value()?)?),
             "--filter-failed" => words.filter_failed = true,
             "--exclude-xfail" => words.exclude_xfail = true,
-            "--max-time" => words.max_time = seconds(name, &value()?)?,
+            "--max-time" => {
+                let given = value()?;
+                let none = || format!("argument {name}: requires positive integer, but found '{given}'");
+                words.max_time = Some(seconds(name, &given)?.ok_or_else(none)?);
+            }
             "--time-trace-output" => words.trace = Some(value()?.into()),
             "--skip-test-time-recording" => config.records = None,
             "--config-prefix" => config.prefix = value()?,
@@ -555,7 +568,7 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             }
             // There is nothing more to tell, and no tests are GoogleTest's.
             "--debug" | "--show-fixed" => {}
-            "--min-output-interval" => drop(value()?),
+            "--min-output-interval" => drop(seconds(name, &value()?)?),
             "--gtest-sharding" | "--no-gtest-sharding" => {}
             "--unsupported-not"
             | "--vg"
@@ -581,7 +594,7 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             "--report-failures-only" => words.failures_only = true,
             "--time-tests" if own.as_deref() == Some("all") => words.times = Some(usize::MAX),
             "--time-tests" => words.times = Some(own.as_deref().map_or(Ok(20), |own| number(name, own))?),
-            "--no-execute" => words.no_execute = true,
+            "--no-execute" => config.no_execute = true,
             "--max-retries-per-test" => config.retries = number(name, &value()?)?,
             "--max-tests" => words.max_tests = number(name, &value()?)?,
             "--num-shards" => words.shards = number(name, &value()?)?,

@@ -46,6 +46,12 @@ pub(super) fn discover(
         search.folder(path, &own, 0)?;
     } else {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let is_known = |name: &String| own.suffixes.iter().any(|suffix| name.ends_with(suffix));
+        // Of a suite of LLVM's, which says what its tests are.
+        if own.root.is_some() && !own.standalone && !name.as_ref().is_some_and(is_known) {
+            notes.push(format!("input '{}' contained no tests", path.display()));
+            return Ok(tests);
+        }
         let name = in_suite(path, &own).or(name).unwrap_or_default();
         tests.push(Test { path: path.to_path_buf(), name, config: own });
     }

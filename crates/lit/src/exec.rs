@@ -289,8 +289,15 @@ impl Shell<'_> {
         let name = words.first().map_or("", String::as_str);
         let path = |from: &Environment| from.variables.get("PATH").cloned();
         let path = path(environment).or_else(|| path(&self.environment)).unwrap_or_default();
-        let what = process::find(name, &self.config.tools, environment, &path)
-            .ok_or_else(|| Broken::Refused(format!("{}: command not found", repr(name))))?;
+        let Some(what) = process::find(name, &self.config.tools, environment, &path) else {
+            let before = stripped.turned.iter().rposition(|word| word == "not").filter(|_| crash);
+            let before = before.and_then(|at| stripped.turned.get(..at));
+            let missing = || Broken::Refused(format!("{}: command not found", repr(name)));
+            // The last `not` is a program of its own, which does not find the other.
+            let status = turned(before.ok_or_else(missing)?, 1);
+            let err = format!("error: unable to find `{name}' in PATH\n").into_bytes();
+            return Ok(Step::Ran(Ran { status, out: Vec::new(), err }, Vec::new()));
+        };
         let input = match streams.places[0] {
             Place::File(number) => streams.read(number)?,
             _ => input,

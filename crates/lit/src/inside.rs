@@ -54,7 +54,7 @@ pub(super) fn run(name: &str, words: &[Word], shell: &mut Shell<'_>) -> Result<R
 
 fn limit(shell: &mut Shell<'_>, option: &str, value: &str) -> Result<(), Broken> {
     let number: Option<u64> = match value {
-        "unlimited" => None,
+        "unlimited" | "-1" => None,
         value => Some(value.parse().map_err(|_| {
             let value = repr(value);
             Broken::Refused(format!("Error: 'ulimit': invalid literal for int() with base 10: {value}"))

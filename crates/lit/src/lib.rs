@@ -98,6 +98,8 @@ pub struct Config {
     pub excludes: Vec<String>,
     /// What `REQUIRES:` and its like may ask for.
     pub features: BTreeSet<String>,
+    /// Only tests run that need one of these features; none: all do.
+    pub limit_to_features: Vec<String>,
     /// More substitutions: whole key, as `%name` or `%{name}`, and value.
     pub substitutions: Vec<(String, String)>,
     /// Tools by name.
@@ -130,6 +132,8 @@ pub struct Config {
     pub retries: usize,
     /// Tests that run in no way: a local configuration says that the folder is not for this place.
     pub unsupported: bool,
+    /// Take every test that could run for passed, without running it.
+    pub no_execute: bool,
     /// Rewrite the checks of tests that fail.
     pub update: bool,
     /// Draw a progress bar; for terminals.
@@ -150,6 +154,7 @@ impl Default for Config {
             maybe: Vec::new(),
             excludes: vec!["Output".into(), "Inputs".into()],
             features: BTreeSet::new(),
+            limit_to_features: Vec::new(),
             substitutions: Vec::new(),
             tools: [("FileCheck".to_string(), check)].into(),
             environment: inherited(),
@@ -166,6 +171,7 @@ impl Default for Config {
             time_limit: None,
             retries: 0,
             unsupported: false,
+            no_execute: false,
             update: false,
             progress: false,
             knobs: None,
@@ -198,10 +204,13 @@ impl Drop for TempFolder {
 
 /// The part of our environment that programs need to start.
 fn inherited() -> BTreeMap<String, String> {
-    let names = ["PATH", "HOME", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH", "SYSTEMROOT"];
-    let known = |name: &&str| Some((name.to_string(), std::env::var(name).ok()?));
-    let mut environment: BTreeMap<String, String> = names.iter().filter_map(known).collect();
+    let names = "PATH HOME TMPDIR TMP TEMP LD_LIBRARY_PATH LIBRARY_PATH LD_PRELOAD SYSTEMROOT TERM CLANG LLDB \
+                 LLVM_SYMBOLIZER_PATH LLVM_PROFILE_FILE ASAN_SYMBOLIZER_PATH MSAN_SYMBOLIZER_PATH TSAN_SYMBOLIZER_PATH \
+                 UBSAN_SYMBOLIZER_PATH ASAN_OPTIONS LSAN_OPTIONS HWASAN_OPTIONS MSAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS";
+    let known = |name: &str| Some((name.to_string(), std::env::var(name).ok()?));
+    let mut environment: BTreeMap<String, String> = names.split(' ').filter_map(known).collect();
     environment.insert("LANG".into(), "C".into());
+    environment.insert("LLVM_DISABLE_CRASH_REPORT".into(), "1".into());
     environment
 }
 
@@ -425,8 +434,17 @@ fn closed(script: &Script, config: &Config) -> Result<Option<String>, String> {
         return Ok(Some(format!("Test requires the following unavailable features: {missing}")));
     }
     let present = chosen(&script.unsupported, "UNSUPPORTED", true)?;
-    Ok((!present.is_empty())
-        .then(|| format!("Test does not support the following features and/or targets: {present}")))
+    if !present.is_empty() {
+        return Ok(Some(format!("Test does not support the following features and/or targets: {present}")));
+    }
+    let limits = &config.limit_to_features;
+    let left: BTreeSet<String> = config.features.iter().filter(|f| !limits.contains(f)).cloned().collect();
+    let is_needed = |item: &String| feature::holds(item, &left).map(|holds| !holds);
+    if limits.is_empty() || script.requires.iter().map(is_needed).any(|needed| needed == Ok(true)) {
+        return Ok(None);
+    }
+    let limits = limits.join(", ");
+    Ok(Some(format!("Test does not require any of the features specified in limit_to_features: {limits}")))
 }
 
 /// What the system says of errors that tests expect, by the names that LLVM's tests know them by.
@@ -528,6 +546,9 @@ fn run_script(path: &Path, script: &Script, config: &Config) -> Result<Outcome, 
             }
         }
     }
+    if config.no_execute {
+        return Ok(Outcome::of(Status::Pass, ""));
+    }
     let most = script.retries.unwrap_or(config.retries) + 1;
     let mut attempts = 0;
     loop {
@@ -580,7 +601,7 @@ fn run_once(path: &Path, lines: &[Line], config: &Config) -> Result<(Status, Str
 fn shell<'c>(path: &Path, config: &'c Config) -> Shell<'c> {
     let mut variables = config.environment.clone();
     let temp = temp_folder(path, config);
-    for name in ["TMPDIR", "TMP", "TEMP"] {
+    for name in ["TMPDIR", "TMP", "TEMP", "TEMPDIR"] {
         variables.insert(name.into(), temp.display().to_string());
     }
     let below = config.root.as_ref().and_then(|root| path.strip_prefix(root).ok());

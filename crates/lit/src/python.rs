@@ -26,7 +26,9 @@ type Notes = Vec<(usize, String)>;
 
 /// Applies a file to the configuration; gives what was not understood. The error is what the file itself refuses.
 pub(super) fn apply(file: &Path, config: &mut Config) -> Result<Notes, String> {
-    let mut reader = Reader { config, variables: BTreeMap::new(), assigned: 0, notes: Vec::new() };
+    // The suite keeps its name, whatever a folder calls itself.
+    let variables = [("config.root.name".to_string(), Value::Text(config.name.clone()))].into();
+    let mut reader = Reader { config, variables, assigned: 0, notes: Vec::new() };
     reader.file(file, 0)?;
     Ok(reader.notes)
 }
@@ -69,6 +71,13 @@ impl Reader<'_> {
             skip = None;
             open.retain(|branch| branch.indent <= indent);
             let Some(head) = statement.strip_suffix(':').map(str::trim) else {
+                if let Some((holds, body)) = self.condition_in_line(&statement, file) {
+                    open.push(Branch { indent, taken: Some(holds) });
+                    if holds && !self.statement(body, file, depth)? {
+                        self.notes.push((line, statement));
+                    }
+                    continue;
+                }
                 if !self.statement(&statement, file, depth)? {
                     self.notes.push((line, statement));
                 }
@@ -98,6 +107,15 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Whether the condition of an `if` with its statement in the same line holds, and the statement.
+    fn condition_in_line<'s>(&self, statement: &'s str, file: &Path) -> Option<(bool, &'s str)> {
+        let rest = statement.strip_prefix("if ")?;
+        rest.match_indices(':').find_map(|(at, _)| {
+            let (condition, body) = (rest.get(..at)?, rest.get(at + 1..)?.trim());
+            Some((self.value(condition, file)?.holds(), body))
+        })
+    }
+
     fn value(&self, text: &str, file: &Path) -> Option<Value> {
         value(text, &Scope { config: self.config, variables: &self.variables, file })
     }
@@ -118,8 +136,10 @@ impl Reader<'_> {
         if harmless.iter().chain(&also).any(|start| text.starts_with(start)) {
             return Ok(true);
         }
-        if text.starts_with("lit_config.fatal(") {
-            return Err(format!("fatal: {}: {text}", file.display()));
+        for kind in ["fatal", "error"] {
+            if text.starts_with(&format!("lit_config.{kind}(")) {
+                return Err(format!("{kind}: {}: {text}", file.display()));
+            }
         }
         if let Some(rest) = text.strip_prefix("lit_config.load_config(config,") {
             let path = rest.strip_suffix(')').and_then(|path| self.value(path, file));
@@ -187,6 +207,12 @@ impl Reader<'_> {
                 config.time_limit = u64::try_from(number).ok().filter(|n| *n > 0).map(Duration::from_secs);
             }
             ("test_source_root", Value::Text(root), _) => config.root = Some(root.into()),
+            ("limit_to_features", _, Some(list)) => config.limit_to_features = list,
+            // Nothing here is a test.
+            ("test_format", Value::Nothing, _) => {
+                config.suffixes.clear();
+                config.maybe.clear();
+            }
             ("test_format", Value::Format { external, preamble }, _) => {
                 (config.external, config.preamble) = (external, preamble);
             }

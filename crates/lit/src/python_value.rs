@@ -427,38 +427,15 @@ impl Parser<'_, '_> {
             let (arguments, by_name) = self.call()?;
             return self.function(name, &arguments, &by_name);
         }
-        let list =
-            |texts: &mut dyn Iterator<Item = &String>| Value::List(texts.cloned().map(Value::Text).collect());
-        let config = self.scope.config;
-        let text = |text: &str| Some(Value::Text(text.into()));
-        match name {
-            "True" => Some(Value::Truth(true)),
-            "False" => Some(Value::Truth(false)),
-            "None" => Some(Value::Nothing),
-            "__file__" => text(&self.scope.file.display().to_string()),
-            "sys.executable" => text("python3"),
-            "sys.platform" => text(if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS }),
-            "os.pathsep" | "os.path.pathsep" => text(":"),
-            "os.sep" | "os.path.sep" => text("/"),
-            "config.name" => text(&config.name),
-            "config.available_features" => Some(list(&mut config.features.iter())),
-            "config.suffixes" => Some(list(&mut config.suffixes.iter())),
-            "config.excludes" => Some(list(&mut config.excludes.iter())),
-            "config.unsupported" => Some(Value::Truth(config.unsupported)),
-            "config.test_source_root" => match &config.root {
-                Some(root) => text(&root.display().to_string()),
-                None => Some(Value::Nothing),
-            },
-            "config.environment" => {
-                // The variable that is asked for.
-                let Some(Token::Sign("[")) = self.peek() else { return None };
-                self.at += 1;
-                let key = self.choice()?;
-                let value = config.environment.get(key.text()?).cloned();
-                self.sign("]").then_some(Value::Text(value?))
-            }
-            name => self.scope.variables.get(name).cloned(),
+        if name != "config.environment" {
+            return self.scope.attribute(name);
         }
+        // The variable that is asked for.
+        let Some(Token::Sign("[")) = self.peek() else { return None };
+        self.at += 1;
+        let key = self.choice()?;
+        let value = self.scope.config.environment.get(key.text()?).cloned();
+        self.sign("]").then_some(Value::Text(value?))
     }
 
     fn function(&self, name: &str, arguments: &[Value], by_name: &BTreeMap<String, Value>) -> Option<Value> {
@@ -500,6 +477,10 @@ impl Parser<'_, '_> {
             "set" | "list" | "tuple" | "sorted" => {
                 Some(arguments.first().cloned().unwrap_or(Value::List(Vec::new())))
             }
+            "len" => match arguments.first()? {
+                Value::List(list) => Some(Value::Number(i64::try_from(list.len()).ok()?)),
+                other => Some(Value::Number(i64::try_from(other.text()?.chars().count()).ok()?)),
+            },
             "str" => Some(Value::Text(arguments.first()?.shown())),
             "bool" => Some(Value::Truth(arguments.first()?.holds())),
             "int" => Some(Value::Number(arguments.first()?.shown().parse().ok()?)),
@@ -518,8 +499,39 @@ impl Parser<'_, '_> {
             }
             name => {
                 let (subject, method) = name.rsplit_once('.')?;
-                method_of(self.scope.variables.get(subject)?, method, arguments)
+                method_of(&self.scope.attribute(subject)?, method, arguments)
             }
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// What a name stands for, attributes of `config` too.
+    fn attribute(&self, name: &str) -> Option<Value> {
+        let list =
+            |texts: &mut dyn Iterator<Item = &String>| Value::List(texts.cloned().map(Value::Text).collect());
+        let config = self.config;
+        let text = |text: &str| Some(Value::Text(text.into()));
+        match name {
+            "True" => Some(Value::Truth(true)),
+            "False" => Some(Value::Truth(false)),
+            "None" => Some(Value::Nothing),
+            "__file__" => text(&self.file.display().to_string()),
+            "sys.executable" => text("python3"),
+            "sys.platform" => text(if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS }),
+            "os.pathsep" | "os.path.pathsep" => text(":"),
+            "os.name" => text(if cfg!(windows) { "nt" } else { "posix" }),
+            "os.sep" | "os.path.sep" => text("/"),
+            "config.name" => text(&config.name),
+            "config.available_features" => Some(list(&mut config.features.iter())),
+            "config.suffixes" => Some(list(&mut config.suffixes.iter())),
+            "config.excludes" => Some(list(&mut config.excludes.iter())),
+            "config.unsupported" => Some(Value::Truth(config.unsupported)),
+            "config.test_source_root" => match &config.root {
+                Some(root) => text(&root.display().to_string()),
+                None => Some(Value::Nothing),
+            },
+            name => self.variables.get(name).cloned(),
         }
     }
 }

@@ -108,14 +108,13 @@ impl Substitutions {
     pub(super) fn expand(&self, text: &str, features: &BTreeSet<String>) -> Result<String, String> {
         let mut out = self.once(text, features)?;
         if let Some(rounds) = self.rounds {
-            let mut next = self.once(&out, features)?;
-            let mut left = rounds;
-            while next != out && left > 0 {
-                out = next;
-                next = self.once(&out, features)?;
+            let (mut before, mut left) = (text.to_string(), rounds);
+            while out != before && left > 0 {
+                let next = self.once(&out, features)?;
+                before = std::mem::replace(&mut out, next);
                 left -= 1;
             }
-            if next != out {
+            if out != before {
                 return Err(format!(
                     "Recursive substitution of '{text}' did not complete in the provided recursion limit ({rounds})"
                 ));

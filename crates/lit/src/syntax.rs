@@ -96,6 +96,7 @@ fn command(tokens: &mut std::iter::Peekable<impl Iterator<Item = Token>>) -> Res
         Some(Token::Operator(operator, _)) => {
             return Err(format!("syntax error near unexpected token '{operator}'"));
         }
+        Some(Token::Word(word)) if word.text.is_empty() => return Err("empty command!".into()),
         Some(Token::Word(word)) => command.words.push(word),
     }
     while let Some(token) =
@@ -162,8 +163,8 @@ fn word(text: &str) -> Result<(Word, usize), String> {
                 // What begins with a quote keeps no wildcard from it.
                 quoted_glob |= at > 0 && word.text.get(before..).unwrap_or_default().contains(['*', '?']);
             }
-            // Outside of quotes it hides whatever follows.
-            '\\' => word.text.extend(letters.next().map(|(_, letter)| letter)),
+            // Outside of quotes it hides whatever follows, but where a word begins: lit takes the first letter as it is.
+            '\\' if at > 0 => word.text.extend(letters.next().map(|(_, letter)| letter)),
             letter if letter.is_whitespace() || "|&;<>".contains(letter) => {
                 end = at;
                 break;
@@ -180,7 +181,7 @@ fn word(text: &str) -> Result<(Word, usize), String> {
     Ok((word, end))
 }
 
-/// The rest of a quoted text. One that is not closed ends with the line, as in lit.
+/// The rest of a quoted text.
 fn quoted(
     mark: char,
     letters: &mut impl Iterator<Item = (usize, char)>,
@@ -197,7 +198,7 @@ fn quoted(
             letter => out.push(letter),
         }
     }
-    Ok(())
+    Err(format!("missing quote character {mark}"))
 }
 
 #[cfg(test)]
@@ -223,8 +224,8 @@ mod tests {
     #[test]
     fn quotes_follow_the_shell() {
         assert_eq!(
-            shape(r#"a 'b "c' "d 'e" f\ g "h\"i\n\$" '' 'open"#),
-            r#"Always:["a", "b \"c", "d 'e", "f g", "h\"i\\n$", "", "open"]+0"#
+            shape(r#"a 'b "c' "d 'e" f\ g "h\"i\n\$" '' \n"#),
+            r#"Always:["a", "b \"c", "d 'e", "f g", "h\"i\\n$", "", "\\n"]+0"#
         );
         assert_eq!(shape("a'b'\"c\"d # $e (f) `g`"), r##"Always:["abcd", "#", "$e", "(f)", "`g`"]+0"##);
     }
@@ -240,7 +241,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for text in ["", "a |", "| a", "a && ", "a > ", "a ;", "a > | b", "a \"b\\", "a'*'b*"] {
+        for text in
+            ["", "a |", "| a", "a && ", "a > ", "a ;", "a > | b", "a \"b\\", "a'*'b*", "a 'open", "\"\" x"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -129,7 +129,16 @@ fn statuses_follow_the_shell() {
         ("cd / | cat", Status::Fail),
         ("true 3>x", Status::Fail),
         ("true & true", Status::Unresolved),
-        ("echo 'a", Status::Pass),
+        ("echo 'a", Status::Unresolved),
+        ("echo \\\"a", Status::Unresolved),
+        ("not \\false", Status::Fail),
+        ("\"\" x", Status::Unresolved),
+        ("not --crash no-such-command; true", Status::Pass),
+        ("not not --crash no-such-command", Status::Pass),
+        ("ulimit -n -1", Status::Pass),
+        ("touch -d 2000-01-01 %t", Status::Pass),
+        ("touch", Status::Fail),
+        ("echo a | not count 2 2>&1 | FileCheck %s --check-prefix=Expected", Status::Fail),
         ("true ;", Status::Unresolved),
         ("cat < no-such-file", Status::Unresolved),
     ] {
@@ -384,7 +393,62 @@ fn shards_and_lists_part_the_tests() {
         "{out}"
     );
     let (status, out, _) = folder.main(&["--no-execute", "--time-tests"]);
-    assert!(status == 0 && out.contains("Total Discovered Tests: 3"), "{out}");
+    assert!(
+        status == 1 && out.contains("XPASS: suite :: c.test") && out.contains("PASS: suite :: a.test"),
+        "{out}"
+    );
+    let list = folder.0.join("list");
+    fs::write(&list, format!("{}\n\n", folder.0.join("a.test").display())).unwrap();
+    let main = |paths: &[String]| {
+        let words: Vec<OsString> = ["lit".to_string()].iter().chain(paths).map(OsString::from).collect();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        (main(&words, folder.config(), &mut out, &mut err), String::from_utf8(out).unwrap())
+    };
+    let (status, out) = main(&[format!("@{}", list.display())]);
+    assert!(status == 0 && out.contains("Total Discovered Tests: 1"), "{out}");
+    let (status, out) = main(&["--".to_string(), folder.0.join("b.test").display().to_string()]);
+    assert!(status == 0 && out.contains("PASS: suite :: b.test"), "{out}");
+    assert_eq!(main(&[format!("@{}-none", list.display())]).0, 2);
+}
+
+#[test]
+fn suites_of_llvm_say_what_runs() {
+    let cfg = "config.name = 's'\nconfig.suffixes = ['.txt']\nconfig.available_features.update(['p', 'q'])\n\
+               config.limit_to_features = ['q']\nif os.name == 'posix': config.available_features.add('x')\n";
+    let local = "config.name = 'other'\nif config.root.name == 's':\n    config.available_features.add('y')\n\
+                 config.unsupported = not config.name.startswith('o') or len(config.suffixes) == 2\n";
+    let folder = Folder::new(
+        "suite",
+        &[
+            ("lit.cfg", cfg),
+            ("a.txt", "REQUIRES: q\nRUN: true\n"),
+            ("b.txt", "REQUIRES: p\nRUN: true\n"),
+            ("c.foo", "RUN: true\n"),
+            ("sub/lit.local.cfg", local),
+            ("sub/d.txt", "REQUIRES: q && x && y\nRUN: true\n"),
+            ("none/lit.local.cfg", "config.test_format = None\n"),
+            ("none/e.txt", "REQUIRES: q\nRUN: true\n"),
+        ],
+    );
+    let (status, out, err) = folder.main(&[]);
+    assert_eq!(err, "");
+    assert!(
+        status == 0 && out.contains("PASS: s :: a.txt (1 of 3)\nUNSUPPORTED: s :: b.txt (2 of 3)"),
+        "{out}"
+    );
+    assert!(out.contains("PASS: s :: sub/d.txt (3 of 3)"), "{out}");
+    let words = ["lit".into(), folder.0.join("c.foo").into_os_string()];
+    let mut err = Vec::new();
+    assert_eq!(main(&words, folder.config(), &mut Vec::new(), &mut err), 2);
+    assert!(String::from_utf8(err).unwrap().contains("contained no tests"));
+}
+
+#[test]
+fn echo_reads_escapes() {
+    let text = r"RUN: echo -e '\x41\u00e9\a\101\xg' > %t && FileCheck %s --match-full-lines < %t
+CHECK: Aé{{.}}A\xg
+";
+    check("escapes", text, Status::Pass);
 }
 
 #[test]

@@ -138,15 +138,19 @@ fn halved<T: Number + PartialOrd>(
                 pairs(start + width, part, part);
             }
             for line in 0..lines {
-                let (upper, lower) = (2 * line * part, (2 * line + 1) * part);
+                let (upper, lower) =
+                    (2 * line * part..(2 * line + 1) * part, (2 * line + 1) * part..(2 * line + 2) * part);
                 let start = (top + line) * count + left;
                 let first = (2 * ((top + line) * width + left)) as i64;
                 let out = values[start..start + part].iter_mut().zip(&mut places[start..start + part]);
-                for (x, (value, place)) in out.enumerate() {
-                    let below = replaces(largest[lower + x], largest[upper + x]);
-                    let at = if below { lower + x } else { upper + x };
-                    *value = largest[at];
-                    *place = first + (2 * x + usize::from(second[at]) + if below { width } else { 0 }) as i64;
+                let above = largest[upper.clone()].iter().zip(&second[upper]);
+                let below = largest[lower.clone()].iter().zip(&second[lower]);
+                for (x, ((value, place), (above, below))) in out.zip(above.zip(below)).enumerate() {
+                    // Values are chosen, not places in memory: so it is done in vectors.
+                    let wins = replaces(*below.0, *above.0);
+                    *value = if wins { *below.0 } else { *above.0 };
+                    let (column, line) = if wins { (*below.1, width as i64) } else { (*above.1, 0) };
+                    *place = first + 2 * x as i64 + i64::from(column) + line;
                 }
             }
         }
