@@ -49,3 +49,38 @@ def complex_corners(re: Tensor, im: Tensor):
 #> complex_corners(torch.tensor([129.0, -129.0, 129.0, 0.25, float("inf")], dtype=torch.float64), torch.tensor([float("inf"), float("nan"), 0.0, float("-inf"), 129.0], dtype=torch.float64))
 #> complex_corners(torch.tensor([1e300, -1e300, 1e300, 129.0, -0.5], dtype=torch.float64), torch.tensor([1.0, -0.5, 0.0, 1e-310, 1e-310], dtype=torch.float64))
 #> complex_corners(torch.tensor([0.0, -0.0, 1e-200, 1e300, 3e200], dtype=torch.float64), torch.tensor([1e300, -1e300, 2e-200, 1e300, -1e-300], dtype=torch.float64))
+#--- means_of_sums_that_overflow
+def means_of_sums_that_overflow(x: Tensor, y: Tensor, z: Tensor):
+    at = torch.zeros([3], dtype=torch.long)
+    return (torch.scatter_reduce(x, 0, at, x, "mean"), torch.index_reduce(x, 0, at, x, "mean"), torch.scatter_reduce(y, 0, at, y, "mean"),
+            torch.scatter_reduce(z, 0, at, z, "mean"))
+
+#> means_of_sums_that_overflow(torch.tensor([255, 255, 1], dtype=torch.uint8), torch.tensor([100, 100, 27], dtype=torch.int8), torch.tensor([3e38, 3e38, 1.0]))
+#--- norms_of_16_bits
+def norms_of_16_bits(x: Tensor, y: Tensor):
+    a = F.batch_norm(x.view(-1, 1), None, None, None, None, True)
+    b = torch.native_batch_norm(x.view(-1, 1), None, None, None, None, True, 0.1, 1e-5)
+    return a, b, F.instance_norm(x.view(1, 1, -1)), torch.rms_norm(y, [2]), F.rms_norm(y, [2]), torch.rms_norm(y, [2], None, 1e-3)
+
+#> norms_of_16_bits(torch.tensor([300.0, -300.0], dtype=torch.float16), torch.tensor([1e-3, 1e-3], dtype=torch.float16))
+#> norms_of_16_bits(torch.tensor([300.0, -300.0], dtype=torch.bfloat16), torch.tensor([1e-3, 1e-3], dtype=torch.bfloat16))
+#--- losses_of_wider_targets
+def losses_of_wider_targets(x: Tensor, y: Tensor):
+    return F.mse_loss(x, y), F.l1_loss(x, y, reduction="none"), F.smooth_l1_loss(x, y), F.huber_loss(x, y), F.smooth_l1_loss(x, x, reduction="none", beta=0.0)
+
+#> losses_of_wider_targets(torch.tensor([1.0, 2.0]), torch.tensor(3.1, dtype=torch.float64))
+#> losses_of_wider_targets(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 2.0]))
+#--- gradients_at_corners
+def gradients_at_corners(a: Tensor, b: Tensor, h: Tensor):
+    a = a.detach().requires_grad_()
+    b = b.detach().requires_grad_()
+    torch.nn.functional.binary_cross_entropy(a, b).backward()
+    c = torch.ones_like(a).requires_grad_()
+    F.smooth_l1_loss(c, c.detach() * 1, beta=0.0).backward()
+    d = torch.ones_like(a).requires_grad_()
+    torch.abs(d * 1j + 2).sum().backward()
+    h = h.detach().requires_grad_()
+    F.gelu(h, approximate="tanh").sum().backward()
+    return a.grad, b.grad, c.grad, d.grad, h.grad
+
+#> gradients_at_corners(torch.tensor([1.0, 0.0, 0.5, 1.0]), torch.tensor([1.0, 0.0, 1.0, 0.0]), torch.tensor([2048, 65504, -4, 5], dtype=torch.float16))

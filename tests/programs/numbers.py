@@ -153,3 +153,18 @@ def f(n: int):
             j += i
     return out
 #> f(30)
+#--- floats_are_tensors_of_32_bits_first
+def floats_are_tensors_of_32_bits_first():
+    x = torch.zeros([2], dtype=torch.float64)
+    x[0] = 0.1
+    return (torch.tensor(0.1, dtype=torch.float64) == 0.1, torch.tensor([0.1, 1e39], dtype=torch.float64), torch.tensor(0.1 + 0.2j, dtype=torch.complex128),
+            torch.tensor(16777217, dtype=torch.float64), torch.tensor([16777217.0], dtype=torch.float64), torch.as_tensor(0.1, dtype=torch.float64), x,
+            torch.scalar_tensor(0.1, dtype=torch.float64), torch.full([1], 0.1, dtype=torch.float64), torch.tensor([300.0, -1.0], dtype=torch.uint8), torch.tensor(-1.5, dtype=torch.uint8))
+
+#> floats_are_tensors_of_32_bits_first()
+#--- floats_beyond_32_bits
+def floats_beyond_32_bits(x: float):
+    return torch.tensor(x, dtype=torch.float64)
+
+#> floats_beyond_32_bits(1e39)
+#> floats_beyond_32_bits(float("inf"))

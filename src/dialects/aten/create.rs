@@ -553,14 +553,17 @@ fn window(a: &Args<'_>, options: usize, shape: Shape) -> Result<Outputs> {
 /// `torch.tensor` and `torch.as_tensor` of numbers and nested lists of numbers.
 fn tensor(a: &Args<'_>) -> Result<Outputs> {
     on_cpu(a, 2)?;
-    let mut sizes = Vec::new();
-    let mut elements = Vec::new();
+    // Values have the dtype that they would have by default before they have the one that is asked for: floats are rounded
+    // to float32 on the way to float64.
     let natural = match a.value(0)? {
         Value::List(list) => {
-            sizes = nested_sizes(list)?;
+            let (sizes, mut elements) = (nested_sizes(list)?, Vec::new());
             let dtype = leaf_dtype(list)?;
             flatten(a.value(0)?, &sizes, 0, &mut elements)?;
-            dtype
+            crate::dispatch_dtype!(dtype, T => {
+                let elements = elements.iter().map(|x| range::wrapped::<T>(*x)).scratch()?;
+                Tensor::from_vec::<T>(&elements, &sizes)
+            })?
         }
         Value::Tensor(t) if t.rank() != 0 => {
             return Err(Diagnostic::runtime(
@@ -569,15 +572,13 @@ fn tensor(a: &Args<'_>) -> Result<Outputs> {
         }
         number => {
             let number = number.to_scalar()?;
-            elements.push(number);
-            default_dtype(number)
+            full_checked(&[], number, default_dtype(number))?
         }
     };
-    let dtype = a.opt_dtype(1)?.unwrap_or(natural);
-    let result = crate::dispatch_dtype!(dtype, T => {
-        let elements = elements.iter().map(|x| range::wrapped::<T>(*x)).scratch()?;
-        Tensor::from_vec::<T>(&elements, &sizes)
-    })?;
+    let result = match a.opt_dtype(1)? {
+        Some(dtype) if dtype != natural.dtype() => natural.to_dtype(dtype)?,
+        _ => natural,
+    };
     if a.values.len() > 3 && a.bool(3)? {
         result.set_requires_grad(true)?;
     }

@@ -264,9 +264,9 @@ impl Batch {
             let (mut mean, var) = self.statistics::<R>(&x, images, plane)?;
             let eps = self.eps;
             let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
-            // Of 16 bits the sum of squares is kept in the dtype, and so is the variance.
+            // Of bfloat16 the sum of squares is kept in the dtype, and so is the variance.
             let (round, count) = (rounding(kept), (images * plane) as f64);
-            let var = match self.training && matches!(kept, DType::F16 | DType::BF16) {
+            let var = match self.training && kept == DType::BF16 {
                 true => memory::collected(var.iter().map(|v| round(round(v * count) / count)))?,
                 false => var,
             };
@@ -586,8 +586,6 @@ fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let dtype = input.dtype();
     let rows = check_shape(input, &shape, &[("weight", weight)], "")?;
     let smallest = match dtype {
-        DType::F16 => 0.0009765625,
-        DType::BF16 => 0.0078125,
         DType::F64 | DType::C128 => f64::EPSILON,
         _ => f64::from(f32::EPSILON),
     };

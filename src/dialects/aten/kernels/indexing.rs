@@ -287,6 +287,8 @@ pub fn combine(
             *count += 1;
         }
         if how == Combine::Mean {
+            // The sums are numbers of the dtype, as they are where they are asked for themselves.
+            elements = store::<W>(&elements, &target.sizes(), dtype)?.elements_as::<W>()?;
             for (element, count) in elements.iter_mut().zip(&counts) {
                 *element = mean(*element, *count);
             }

@@ -93,7 +93,7 @@ const DROPOUTS: &[(&str, &str, &str)] = &[
     ("dropout3d", "feature_dropout", "True"),
 ];
 
-/// What activations and losses refuse besides, as the body of the function says it.
+/// What activations and losses refuse or do besides, as the body of the function says it.
 const REFUSALS: &[(&str, &str)] = &[
     ("hardtanh", "    if min_val > max_val:
         raise ValueError('min_val cannot be greater than max_val')
@@ -103,6 +103,12 @@ const REFUSALS: &[(&str, &str)] = &[
 "),
     ("binary_cross_entropy_with_logits", "    if target.size() != input.size():
         raise ValueError('Target size ({}) must be the same as input size ({})'.format(target.size(), input.size()))
+"),
+    ("smooth_l1_loss", "    both = torch.broadcast_tensors([input, target])
+    input = both[0]
+    target = both[1]
+    if beta == 0.0:
+        return torch.l1_loss(input, target, kind)
 "),
     ("triplet_margin_loss", "    if margin <= 0:
         raise ValueError('margin must be greater than 0, got {}'.format(margin))
@@ -181,7 +187,8 @@ const TABLE: &[(&str, &str)] = &[
         reduced = True if reduce is None else reduce
         reduction = ('mean' if averaged else 'sum') if reduced else 'none'
     if weight is None:
-        return torch.l1_loss(input, target, _reduction_number(reduction))
+        both = torch.broadcast_tensors([input, target])
+        return torch.l1_loss(both[0], both[1], _reduction_number(reduction))
     if weight.size() != input.size():
         raise ValueError('Weights and input must have the same size.')
     loss = torch.abs(input - target) * weight
@@ -199,7 +206,8 @@ const TABLE: &[(&str, &str)] = &[
         reduced = True if reduce is None else reduce
         reduction = ('mean' if averaged else 'sum') if reduced else 'none'
     if weight is None:
-        return torch.mse_loss(input, target, _reduction_number(reduction))
+        both = torch.broadcast_tensors([input, target])
+        return torch.mse_loss(both[0], both[1], _reduction_number(reduction))
     if weight.size() != input.size():
         raise ValueError('Weights and input must have the same size.')
     loss = torch.pow(input - target, 2) * weight
