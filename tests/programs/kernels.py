@@ -71,16 +71,76 @@ def losses_of_wider_targets(x: Tensor, y: Tensor):
 #> losses_of_wider_targets(torch.tensor([1.0, 2.0]), torch.tensor(3.1, dtype=torch.float64))
 #> losses_of_wider_targets(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 2.0]))
 #--- gradients_at_corners
-def gradients_at_corners(a: Tensor, b: Tensor, h: Tensor):
+def gradients_at_corners(a: Tensor, b: Tensor):
     a = a.detach().requires_grad_()
     b = b.detach().requires_grad_()
     torch.nn.functional.binary_cross_entropy(a, b).backward()
+    return a.grad, b.grad
+
+#> gradients_at_corners(torch.tensor([1.0, 0.0, 0.5, 1.0]), torch.tensor([1.0, 0.0, 1.0, 0.0]))
+#--- gradients_of_equals
+def gradients_of_equals(a: Tensor):
     c = torch.ones_like(a).requires_grad_()
-    F.smooth_l1_loss(c, c.detach() * 1, beta=0.0).backward()
+    F.smooth_l1_loss(c, torch.ones_like(a), beta=0.0).backward()
+    return c.grad
+
+#> gradients_of_equals(torch.ones([2]))
+#--- gradients_of_complex_multiples
+def gradients_of_complex_multiples(a: Tensor):
     d = torch.ones_like(a).requires_grad_()
-    torch.abs(d * 1j + 2).sum().backward()
+    torch.view_as_real(d * 1j).sum().backward()
+    return d.grad
+
+#> gradients_of_complex_multiples(torch.ones([2]))
+#--- gradients_of_16_bits
+def gradients_of_16_bits(h: Tensor):
     h = h.detach().requires_grad_()
     F.gelu(h, approximate="tanh").sum().backward()
-    return a.grad, b.grad, c.grad, d.grad, h.grad
+    return h.grad
 
-#> gradients_at_corners(torch.tensor([1.0, 0.0, 0.5, 1.0]), torch.tensor([1.0, 0.0, 1.0, 0.0]), torch.tensor([2048, 65504, -4, 5], dtype=torch.float16))
+#> gradients_of_16_bits(torch.tensor([2048, 65504, -4, 5], dtype=torch.float16))
+#--- numbers_that_fit
+def numbers_that_fit(x: Tensor, value: float):
+    return x.fill_(value)
+
+#> numbers_that_fit(torch.zeros([2], dtype=torch.uint8), -1.0)
+#> numbers_that_fit(torch.zeros([2], dtype=torch.float16), 65520.0)
+#> numbers_that_fit(torch.zeros([2], dtype=torch.bfloat16), 1e39)
+#> numbers_that_fit(torch.zeros([2], dtype=torch.int64), -1.5)
+#> numbers_that_fit(torch.zeros([2], dtype=torch.bool), 1e39)
+#--- gates_of_integers
+def gates_of_integers(x: Tensor):
+    return torch.ops.aten.glu(x)
+
+#> gates_of_integers(torch.ones([4], dtype=torch.long))
+#--- none_of_one_number
+def none_of_one_number(x: Tensor):
+    return torch.topk(x, 0), torch.topk(x, 1), torch.topk(x.reshape(1), 0)
+
+#> none_of_one_number(torch.tensor(2.0))
+#--- numbers_beside_tensors
+def numbers_beside_tensors(x: Tensor, n: int, y: float):
+    return torch.where(x > 0, x, n), torch.where(x > 0, n, x), torch.where(x > 0, x, y)
+
+#> numbers_beside_tensors(torch.ones([2], dtype=torch.uint8), 255, 300.5)
+#> numbers_beside_tensors(torch.ones([2], dtype=torch.uint8), 256, 1.0)
+#> numbers_beside_tensors(torch.ones([2], dtype=torch.int32), 9223372036854775807, 1.0)
+#> numbers_beside_tensors(torch.ones([2], dtype=torch.float16), 65520, 1.0)
+#> numbers_beside_tensors(torch.ones([2], dtype=torch.bool), 70000, 1.0)
+#--- numbers_as_bounds
+def numbers_as_bounds(x: Tensor, n: int, y: float):
+    return torch.clamp(x, min=n), torch.clamp(x, y)
+
+#> numbers_as_bounds(torch.ones([2], dtype=torch.uint8), 255, 300.5)
+#> numbers_as_bounds(torch.ones([2], dtype=torch.uint8), 256, 1.0)
+#> numbers_as_bounds(torch.ones([2], dtype=torch.int32), 9223372036854775807, 1.0)
+#--- bounds_beyond_all
+def bounds_beyond_all(x: Tensor, low: Optional[int], high: Optional[int]):
+    return torch.clamp(x, low, high)
+
+#> bounds_beyond_all(torch.ones([2], dtype=torch.int8), 70000, None)
+#> bounds_beyond_all(torch.ones([2], dtype=torch.int8), None, 70000)
+#> bounds_beyond_all(torch.ones([2], dtype=torch.int8), None, -70000)
+#> bounds_beyond_all(torch.ones([2], dtype=torch.uint8), 2, -1)
+#> bounds_beyond_all(torch.ones([2], dtype=torch.int16), 9223372036854775807, None)
+#> bounds_beyond_all(torch.ones([2], dtype=torch.int32), 2147483648, None)

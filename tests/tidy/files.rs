@@ -12,7 +12,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/files/src/", "the crate that looks first"),
     ("crates/lit/src/process.rs", "the system's list of processes"),
     ("crates/lit/src/exec.rs", "outputs of a test's shell, as the shell opens them"),
-    ("crates/lit/src/builtin.rs", "outputs of a test's shell"),
     ("src/tools/watch.rs", "the system's word on this process"),
     ("src/tools/bench/measure.rs", "the system's word on this process"),
 ];

@@ -72,8 +72,10 @@ impl Format {
         let sign = if value.is_negative() { "-" } else { "" };
         let prefix = if self.prefixed { "0x" } else { "" };
         // Not a width of a format, which has 16 bits.
-        let zeros = "0".repeat(self.precision.min(MAX_PRECISION).saturating_sub(digits.len()));
-        Some(format!("{sign}{prefix}{zeros}{digits}"))
+        let zeros = self.precision.min(MAX_PRECISION).saturating_sub(digits.len());
+        let mut text = format!("{sign}{prefix}");
+        text.extend(std::iter::repeat_n('0', zeros));
+        Some(text + &digits)
     }
 
     /// The number that matched text stands for; `None` if it is overlong.

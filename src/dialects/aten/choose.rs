@@ -22,14 +22,20 @@ pub static OPS: &[OpDef] = &[
     )
     .rare("u8")
     .scalar(|p, x| p.select(x[0], x[1], x[2]))
-    .check(check_condition),
+    .check(|values| {
+        check_condition(values)?;
+        check_beside(values, 1, 2)
+    }),
     elementwise(
         "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
         Promote::Common,
     )
     .rare("u8")
     .scalar(|p, x| p.select(x[0], x[1], x[2]))
-    .check(check_condition),
+    .check(|values| {
+        check_condition(values)?;
+        check_beside(values, 2, 1)
+    }),
     elementwise("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition),
@@ -75,6 +81,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::clamp_min(Tensor self, Scalar min) -> Tensor", Promote::Common)
         .rare("u")
         .scalar(clamp_min)
+        .check(|values| check_bound(values, 1, false))
         .accepts("if", "clamp_min_scalar_cpu")
         .facts(&[Fact::Idempotent])
         .inplace()
@@ -88,6 +95,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::clamp_max(Tensor self, Scalar max) -> Tensor", Promote::Common)
         .rare("u")
         .scalar(clamp_max)
+        .check(|values| check_bound(values, 1, true))
         .accepts("if", "clamp_max_scalar_cpu")
         .facts(&[Fact::Idempotent])
         .inplace()
@@ -231,7 +239,53 @@ fn check_clamp(values: &[Value]) -> Result<()> {
     if values.iter().skip(1).take(2).all(Value::is_none) {
         return Err(Diagnostic::runtime("torch.clamp: At least one of 'min' or 'max' must not be None"));
     }
+    check_bound(values, 1, false)?;
+    check_bound(values, 2, true)
+}
+
+/// Refuses an int that integers beside it cannot hold.
+fn check_beside(values: &[Value], tensor: usize, number: usize) -> Result<()> {
+    match [tensor, number].map(|n| values.get(n)) {
+        [Some(Value::Tensor(tensor)), Some(Value::Int(number))] if tensor.dtype().is_integral() => {
+            check_fill(Scalar::Int(*number), tensor.dtype())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a bound beyond all integers of a dtype, on the side where no element keeps it.
+fn check_bound(values: &[Value], at: usize, is_upper: bool) -> Result<()> {
+    let (Some(Value::Tensor(tensor)), Some(&Value::Int(bound))) = (values.first(), values.get(at)) else {
+        return Ok(());
+    };
+    let dtype = tensor.dtype();
+    let (low, high) = match dtype {
+        DType::U8 => (0, i64::from(u8::MAX)),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => return Ok(()),
+    };
+    let beyond = if is_upper { bound < low } else { bound > high };
+    // A bound of the other kind makes floats of all.
+    if beyond && !values.iter().skip(1).take(2).any(|v| matches!(v, Value::Float(_))) {
+        let (name, bound) = (if is_upper { "max" } else { "min" }, six_digits(bound as f64));
+        let dtype = dtype.type_name();
+        return Err(Diagnostic::runtime(format!(
+            "Clamp {name} value {bound} is outside the representable range of {dtype}"
+        )));
+    }
     Ok(())
+}
+
+/// A whole number as C++ writes it to a stream.
+fn six_digits(x: f64) -> String {
+    if x.abs() < 1e6 {
+        return x.to_string();
+    }
+    let text = format!("{x:.5e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{}e+{exponent:0>2}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn check_lerp(values: &[Value]) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Copies and conversions: `to`, `clone`, `contiguous`, `copy_`, `fill_`; views of complex numbers; the dtype tests.
 
+use super::kernels::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, pointwise, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
@@ -451,7 +452,8 @@ fn checked_copy(target: &Tensor, source: &Tensor) -> Result<()> {
 
 fn fill_number(args: &Args<'_>) -> Result<Outputs> {
     let tensor = args.tensor(0)?;
-    let value = checked_value(args.scalar(1)?, tensor.dtype())?;
+    let value = args.scalar(1)?;
+    check_fill(value, tensor.dtype())?;
     tensor.fill(value)?;
     same(args)
 }
@@ -469,32 +471,9 @@ fn fill_value(args: &Args<'_>) -> Result<Scalar> {
 
 fn filled(args: &Args<'_>, value: Scalar) -> Result<Outputs> {
     let result = copy_as(args.tensor(0)?, None, None)?;
-    result.fill(checked_value(value, result.dtype())?)?;
+    check_fill(value, result.dtype())?;
+    result.fill(value)?;
     one(result)
-}
-
-/// A number that fits a dtype, or PyTorch's error. Negative numbers fit unsigned integers by wrapping.
-fn checked_value(value: Scalar, dtype: DType) -> Result<Scalar> {
-    let (name, low, high) = match dtype {
-        DType::U8 => ("uint8_t", -255.0, 255.0),
-        DType::I8 => ("int8_t", -128.0, 127.0),
-        DType::I16 => ("int16_t", -32768.0, 32767.0),
-        DType::I32 => ("int", -2147483648.0, 2147483647.0),
-        DType::I64 => ("int64_t", i64::MIN as f64, i64::MAX as f64),
-        DType::F16 => ("at::Half", -65504.0, 65504.0),
-        DType::F32 => ("float", f64::from(f32::MIN), f64::from(f32::MAX)),
-        _ => return Ok(value),
-    };
-    let x = value.to_f64();
-    let fits = match value {
-        Scalar::Complex(z) if z.im != 0.0 => false,
-        _ if dtype.is_floating() => x.is_nan() || x.is_infinite() || (low..=high).contains(&x),
-        _ => (low..=high).contains(&x),
-    };
-    if fits {
-        return Ok(value);
-    }
-    Err(Diagnostic::runtime(format!("value cannot be converted to type {name} without overflow")))
 }
 
 fn positive(args: &Args<'_>) -> Result<Outputs> {

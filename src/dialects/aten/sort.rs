@@ -10,7 +10,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{reductions, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::resources::Collect;
-use crate::tensor::{DType, Dims, Scalar, Tensor, wrap_dim};
+use crate::tensor::{DType, Scalar, Tensor, wrap_dim};
 use crate::value::Value;
 use std::cmp::Ordering;
 
@@ -134,11 +134,7 @@ fn topk(a: &Args<'_>) -> Result<Outputs> {
     }
     let k = k as usize;
     if tensor.rank() == 0 {
-        let mut sizes = Dims::new();
-        if k == 0 {
-            sizes.push(0);
-            return two(Tensor::zeros(tensor.dtype(), &sizes)?, Tensor::zeros(DType::I64, &sizes)?);
-        }
+        // None of one number is that number, too.
         return two(tensor.copy()?, Tensor::zeros(DType::I64, &[])?);
     }
     let places = dispatch_wide!(tensor.dtype(), W => rows.map_wide::<W, i64>(k, |row, places| {

@@ -9,7 +9,7 @@ use crate::tensor::{self, DType, Scalar};
 use crate::value::Value;
 
 /// Elements and numbers that no run is known not to meet: those that rows refuse.
-const PROBES: [i64; 2] = [0, -1];
+const PROBES: [i64; 3] = [0, -1, i64::MAX];
 
 impl Reader<'_> {
     /// Asks an op's row about the values that refusals are for.
