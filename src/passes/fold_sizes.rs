@@ -1,14 +1,16 @@
 //! Makes constants of what types tell: sizes, ranks, dtypes, and numbers computed from them.
 //!
-//! Only numbers and truth values are made constants, as lists are objects. An op whose operands are written to is left
+//! Only numbers and truth values are made constants, as lists are objects; what takes the sizes of another tensor is told them,
+//! in a list of its own. An op whose operands are written to is left
 //! alone: a write may give a tensor other sizes.
 
+use super::layer_parts::Maker;
 use super::propagate_shapes::known_values;
 use super::{Context, constants};
 use crate::analysis::{AliasDb, is_pure};
 use crate::diag::Result;
 use crate::dialects::shapes::Known;
-use crate::ir::{Dim, Graph, OpId, TypeKind, ValueId};
+use crate::ir::{Attr, Dim, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -18,6 +20,14 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     for op in graph.all_ops() {
         let found: Vec<(ValueId, Value)> =
             graph.results(op).iter().filter_map(|v| Some((*v, number(graph, *v, &known)?))).collect();
+        if let Some(plain) = plain_reshape(graph, &db, op) {
+            if !context.step(|| format!("knows the sizes that {} asks for", graph.op_line(op))) {
+                return Ok(changed);
+            }
+            with_sizes(graph, op, plain);
+            changed = true;
+            continue;
+        }
         if found.is_empty() || !may_go(graph, context, &db, op) {
             continue;
         }
@@ -32,6 +42,27 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         }
     }
     Ok(changed)
+}
+
+/// Ops that give a tensor the sizes of another one, and those that are told the sizes.
+const RESHAPES: [(&str, &str); 2] = [("aten::reshape_as", "aten::reshape"), ("aten::view_as", "aten::view")];
+
+/// What an op is that gives a tensor the sizes of another one, where types tell them: the op, and the sizes.
+fn plain_reshape(graph: &Graph, db: &AliasDb, op: OpId) -> Option<(&'static str, Vec<i64>)> {
+    let (_, plain) = RESHAPES.iter().find(|(name, _)| graph.kind(op) == *name)?;
+    let TypeKind::Tensor(ty) = graph.ty(graph.operand(op, 1)?).kind() else { return None };
+    let sizes = ty.sizes.as_deref()?.iter().map(|dim| dim.known()).collect::<Option<_>>()?;
+    (!db.op_has_writers(graph, op)).then_some((*plain, sizes))
+}
+
+/// Puts an op that is told the sizes in the place of another.
+fn with_sizes(graph: &mut Graph, op: OpId, (kind, sizes): (&'static str, Vec<i64>)) {
+    let (Some(tensor), Some(result)) = (graph.operand(op, 0), graph.result(op, 0)) else { return };
+    let ty = graph.ty(result).clone();
+    let mut maker = Maker { graph, at: op, like: op };
+    let sizes = maker.constant(Type::list(Type::int()), Attr::Ints(sizes.into()));
+    let plain = maker.emit(kind, &[tensor, sizes], ty);
+    graph.replace_op(op, &[plain]);
 }
 
 /// The number that a used value is, where the graph says that it is one.

@@ -9,16 +9,17 @@
 //!
 //! A layer's result lies as the program says: types must tell its strides, and they must be those of rows or, of images,
 //! those of channels that lie innermost. Sums with a linear map may have any without gaps: the layer gives rows, and an op
-//! behind it the strides, which `assign-layouts` takes away where they are not seen.
+//! behind it the strides, which `assign-layouts` takes away where they are not seen. Rows of a linear map may be given other
+//! sizes before what is done to them.
 
 use super::layer_parts::{
     Call, Maker, float_sizes, is_constant_tensor, is_none, is_restorable, known_strides, rank, with_strides,
 };
 use super::{Context, constants};
-use crate::analysis::AliasDb;
+use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::fusion::layer;
-use crate::dialects::{LayerPart, layer_part};
+use crate::dialects::{Family, LayerPart, layer_part};
 use crate::ir::{Attr, Graph, OpId, Type, ValueId};
 use crate::kernels::float::Activation;
 use crate::tensor::{channels_last_strides, contiguous_strides};
@@ -55,10 +56,14 @@ struct Layer {
     residual: Option<ValueId>,
     residual_after: bool,
     activation: Activation,
+    /// The contraction's own result, or the batch norm's.
+    made: ValueId,
     /// The op whose result is the layer's.
     last: OpId,
     /// All ops but the first, in order.
     tail: Vec<OpId>,
+    /// Those of them that give rows other sizes.
+    reshapes: Vec<OpId>,
 }
 
 enum Kind {
@@ -134,7 +139,8 @@ impl Layer {
         if !bias.iter().all(is_vector) || db.op_has_writers(graph, op) {
             return None;
         }
-        let format = format(graph, graph.result(op, 0)?, kind.makes_images())?;
+        let made = graph.result(op, 0)?;
+        let format = format(graph, made, kind.makes_images())?;
         let mut layer = Layer {
             kind,
             format,
@@ -144,10 +150,16 @@ impl Layer {
             residual: None,
             residual_after: false,
             activation: Activation::None,
+            made,
             last: op,
             tail: Vec::new(),
+            reshapes: Vec::new(),
         };
         while layer.extend(graph, context, db) {}
+        // Other sizes are taken in for what follows alone.
+        while layer.tail.pop_if(|last| layer.reshapes.contains(last)).is_some() {
+            layer.last = layer.tail.last().copied().unwrap_or(op);
+        }
         if let Kind::Convolution(window) = &mut layer.kind {
             layer.before = Before::of(graph, context, db, op, (input, window));
         }
@@ -160,6 +172,12 @@ impl Layer {
         let Some(user) = graph.uses(result).next().map(|u| u.op) else { return false };
         if graph.parent(user) != graph.parent(self.last) || db.op_has_writers(graph, user) {
             return false;
+        }
+        if self.is_reshape(graph, context, user, result) {
+            self.last = user;
+            self.tail.push(user);
+            self.reshapes.push(user);
+            return true;
         }
         let Some(call) = Call::of(graph, context, user) else { return false };
         let same_sizes =
@@ -183,6 +201,23 @@ impl Layer {
             self.tail.push(user);
         }
         taken
+    }
+
+    /// Whether an op gives rows of a linear map other sizes, and keeps the last one: a batch norm of features wants a matrix.
+    fn is_reshape(&self, graph: &Graph, context: &Context<'_>, op: OpId, value: ValueId) -> bool {
+        let is_view =
+            facts(context.registry, graph, op).op.is_some_and(|row| row.def().family == Family::View);
+        let Some(result) = graph.result(op, 0).filter(|_| is_view && graph.operand(op, 0) == Some(value))
+        else {
+            return false;
+        };
+        // What lies in rows before and behind has its elements in the same order.
+        let in_rows = [value, result].iter().all(|v| format(graph, *v, false).is_some());
+        let sizes = [value, result].map(|v| float_sizes(graph, v).unwrap_or_default());
+        let [before, after] = &sizes;
+        let count = |sizes: &[i64]| sizes.iter().try_fold(1i64, |all, n| all.checked_mul(*n));
+        let same = before.last() == after.last() && count(before) == count(after);
+        matches!(self.kind, Kind::Linear(_)) && in_rows && same && !before.contains(&0)
     }
 
     /// How the layer gives a result that shall lie as a value does. Rows of linear maps get strides that are others behind it.
@@ -212,6 +247,9 @@ impl Layer {
         let other = if a == result { b } else { a };
         // The result itself would be used twice.
         if !is_one || other == result || float_sizes(graph, other) != float_sizes(graph, result) {
+            return false;
+        }
+        if float_sizes(graph, result) != float_sizes(graph, self.made) {
             return false;
         }
         self.residual = Some(other);
@@ -269,7 +307,7 @@ impl Layer {
             Kind::Linear(weight) => {
                 let operands: Vec<ValueId> = [weight, bias].into_iter().chain(rest).collect();
                 let packed = maker.emit(layer::PACK_LINEAR, &operands, class);
-                linear(&mut maker, &[images, packed, residual], ty)
+                linear(&mut maker, &[images, packed, residual], (self.made, ty))
             }
             Kind::Norm => {
                 let packed = maker.emit(layer::PACK_NORM, &rest, class);
@@ -350,18 +388,29 @@ impl Norm {
     }
 }
 
-/// Makes a linear map whose result has a type: row-major, and whatever else it says of strides by another op.
-fn linear(maker: &mut Maker<'_>, operands: &[ValueId], ty: Type) -> ValueId {
-    let last = maker.graph.result(maker.at, 0);
+/// Makes a linear map like the one that made a value, whose result has a type: it is row-major; other sizes and strides that the
+/// type says are given by another op.
+fn linear(maker: &mut Maker<'_>, operands: &[ValueId], (made, ty): (ValueId, Type)) -> ValueId {
+    let Some(last) = maker.graph.result(maker.at, 0) else { return maker.emit(layer::LINEAR, operands, ty) };
     let lies = |value| Some((float_sizes(maker.graph, value)?, known_strides(maker.graph, value)?));
-    let (sizes, strides) = last.and_then(lies).unwrap_or_default();
+    let (sizes, strides) = lies(last).unwrap_or_default();
     let rows = contiguous_strides(&sizes);
+    let ints = |ints: Vec<i64>| (Type::list(Type::int()), Attr::Ints(ints.into()));
+    let own = float_sizes(maker.graph, made).unwrap_or_default();
+    if own != sizes {
+        let like = maker.graph.ty(made).clone();
+        let result = maker.emit(layer::LINEAR, operands, like);
+        let (list, sizes) = ints(sizes);
+        let sizes = maker.constant(list, sizes);
+        return maker.emit("aten::reshape", &[result, sizes], ty);
+    }
     if *rows == *strides {
         return maker.emit(layer::LINEAR, operands, ty);
     }
     let result = maker.emit(layer::LINEAR, operands, with_strides(&ty, Some(&rows)));
-    let list = maker.constant(Type::list(Type::int()), Attr::Ints(strides.into()));
-    maker.emit(layer::RESTORE, &[result, list], ty)
+    let (list, strides) = ints(strides);
+    let strides = maker.constant(list, strides);
+    maker.emit(layer::RESTORE, &[result, strides], ty)
 }
 
 /// Makes an activation's name and numbers.
