@@ -354,6 +354,8 @@ pub enum Fact {
     Broadcasts,
     /// Sums what broadcasting from a given size has repeated.
     SumsToSize,
+    /// Gives its first operand the sizes of the second, as the op of this name does that is told them as its second argument.
+    AsOther(&'static str),
     /// Writes one value, the argument of this number, to some elements of its first operand: to expanded ones too in place, with a
     /// warning that shows how programs write the same with an index.
     Fills(usize, &'static str),

@@ -1,14 +1,14 @@
 //! Makes constants of what types tell: sizes, ranks, dtypes, and numbers computed from them.
 //!
 //! Only numbers and truth values are made constants, as lists are objects; what takes the sizes of another tensor is told them,
-//! in a list of its own. An op whose operands are written to is left
-//! alone: a write may give a tensor other sizes.
+//! in a list of its own. An op whose operands are written to is left alone: a write may give a tensor other sizes.
 
 use super::layer_parts::Maker;
 use super::propagate_shapes::known_values;
 use super::{Context, constants};
-use crate::analysis::{AliasDb, is_pure};
+use crate::analysis::{AliasDb, facts, is_pure};
 use crate::diag::Result;
+use crate::dialects::Fact;
 use crate::dialects::shapes::Known;
 use crate::ir::{Attr, Dim, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
@@ -20,7 +20,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     for op in graph.all_ops() {
         let found: Vec<(ValueId, Value)> =
             graph.results(op).iter().filter_map(|v| Some((*v, number(graph, *v, &known)?))).collect();
-        if let Some(plain) = plain_reshape(graph, &db, op) {
+        if let Some(plain) = plain_reshape(graph, context, &db, op) {
             if !context.step(|| format!("knows the sizes that {} asks for", graph.op_line(op))) {
                 return Ok(changed);
             }
@@ -44,15 +44,19 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// Ops that give a tensor the sizes of another one, and those that are told the sizes.
-const RESHAPES: [(&str, &str); 2] = [("aten::reshape_as", "aten::reshape"), ("aten::view_as", "aten::view")];
-
 /// What an op is that gives a tensor the sizes of another one, where types tell them: the op, and the sizes.
-fn plain_reshape(graph: &Graph, db: &AliasDb, op: OpId) -> Option<(&'static str, Vec<i64>)> {
-    let (_, plain) = RESHAPES.iter().find(|(name, _)| graph.kind(op) == *name)?;
+fn plain_reshape(
+    graph: &Graph,
+    context: &Context<'_>,
+    db: &AliasDb,
+    op: OpId,
+) -> Option<(&'static str, Vec<i64>)> {
+    let row = facts(context.registry, graph, op).op?;
+    let as_other = |fact: &Fact| if let Fact::AsOther(plain) = fact { Some(*plain) } else { None };
+    let plain = row.def().facts.iter().find_map(as_other)?;
     let TypeKind::Tensor(ty) = graph.ty(graph.operand(op, 1)?).kind() else { return None };
     let sizes = ty.sizes.as_deref()?.iter().map(|dim| dim.known()).collect::<Option<_>>()?;
-    (!db.op_has_writers(graph, op)).then_some((*plain, sizes))
+    (!db.op_has_writers(graph, op)).then_some((plain, sizes))
 }
 
 /// Puts an op that is told the sizes in the place of another.

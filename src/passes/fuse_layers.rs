@@ -206,18 +206,18 @@ impl Layer {
     /// Whether an op gives rows of a linear map other sizes, and keeps the last one: a batch norm of features wants a matrix.
     fn is_reshape(&self, graph: &Graph, context: &Context<'_>, op: OpId, value: ValueId) -> bool {
         let is_view =
-            facts(context.registry, graph, op).op.is_some_and(|row| row.def().family == Family::View);
-        let Some(result) = graph.result(op, 0).filter(|_| is_view && graph.operand(op, 0) == Some(value))
-        else {
+            || facts(context.registry, graph, op).op.is_some_and(|row| row.def().family == Family::View);
+        let Some(result) = graph.result(op, 0) else { return false };
+        if !matches!(self.kind, Kind::Linear(_)) || graph.operand(op, 0) != Some(value) || !is_view() {
             return false;
-        };
+        }
         // What lies in rows before and behind has its elements in the same order.
         let in_rows = [value, result].iter().all(|v| format(graph, *v, false).is_some());
         let sizes = [value, result].map(|v| float_sizes(graph, v).unwrap_or_default());
         let [before, after] = &sizes;
         let count = |sizes: &[i64]| sizes.iter().try_fold(1i64, |all, n| all.checked_mul(*n));
         let same = before.last() == after.last() && count(before) == count(after);
-        matches!(self.kind, Kind::Linear(_)) && in_rows && same && !before.contains(&0)
+        in_rows && same && !before.contains(&0)
     }
 
     /// How the layer gives a result that shall lie as a value does. Rows of linear maps get strides that are others behind it.
@@ -245,11 +245,9 @@ impl Layer {
         };
         let &[a, b, ..] = graph.operands(call.op) else { return false };
         let other = if a == result { b } else { a };
-        // The result itself would be used twice.
-        if !is_one || other == result || float_sizes(graph, other) != float_sizes(graph, result) {
-            return false;
-        }
-        if float_sizes(graph, result) != float_sizes(graph, self.made) {
+        // The result itself would be used twice. The kernel adds rows of its own sizes.
+        let own = float_sizes(graph, self.made);
+        if !is_one || other == result || [other, result].iter().any(|v| float_sizes(graph, *v) != own) {
             return false;
         }
         self.residual = Some(other);

@@ -166,7 +166,7 @@ fn start(
     err: &mut dyn Write,
 ) -> Result<i32, String> {
     let args: Vec<String> = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let words = parse(&args, config)?;
+    let mut words = parse(&args, config)?;
     let told = |error: std::io::Error| error.to_string();
     if words.help {
         out.write_all(HELP.as_bytes()).map_err(told)?;
@@ -179,8 +179,9 @@ fn start(
     let mut tests: Vec<Test> = Vec::new();
     let shared = Arc::new(config.clone());
     let mut notes = Vec::new();
-    for path in listed_in(&words.paths)? {
-        tests.extend(discover(&path, &shared, &mut notes)?);
+    words.paths = listed_in(&words.paths)?;
+    for path in &words.paths {
+        tests.extend(discover(path, &shared, &mut notes)?);
     }
     let mut tell = |text: String| {
         // Where the error stream is gone there is nobody to tell.

@@ -17,10 +17,10 @@ pub static OPS: &[OpDef] = &[
     // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
     view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).facts(&[Fact::MayCopy]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).facts(&[Fact::MayCopy]).infer(views::as_other),
+    view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).facts(&[Fact::MayCopy, Fact::AsOther("aten::reshape")]).infer(views::as_other),
     view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         look(a, |a| layout::view(&own(a)?, &a.tensor(1)?.sizes()))
-    }).facts(&[Fact::SeesLayout]).infer(views::as_other),
+    }).facts(&[Fact::SeesLayout, Fact::AsOther("aten::view")]).infer(views::as_other),
     view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape),
     view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).hidden_marks("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)").facts(&[Fact::SeesLayout]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
