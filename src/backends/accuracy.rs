@@ -109,6 +109,7 @@ impl Function {
             results: vec![y],
             stores: flat(),
             loads: flat(),
+            in_place: Vec::new(),
             scalars: Vec::new(),
             rank: 1,
         };

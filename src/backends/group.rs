@@ -7,11 +7,11 @@ use super::inputs::{Given, Inputs, Signature, Takes};
 use super::launch::{PartLaunch, allocate, buffers};
 use super::lowered::{self, Ready};
 use super::{Backend, Executable, FusionCounters};
-use crate::diag::{ErrorKind, Result};
-use crate::dialects::{Registry, loops};
-use crate::ir::Graph;
+use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::dialects::{Registry, fusion, loops};
+use crate::ir::{Graph, Symbol};
 use crate::lowering::{self, GroupProgram, Key, Lowered, Part, Plan, Target};
-use crate::tensor::{DeviceMemory, Layout, Tensor};
+use crate::tensor::{DeviceMemory, Layout, Storage, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -38,6 +38,8 @@ pub struct FusedGroup {
     name: String,
     /// Whether the group is one op.
     alone: bool,
+    /// Whether it writes to tensors that it is given.
+    writes: bool,
     called: AtomicBool,
     state: Mutex<State>,
     /// What the last call ran: the next is mostly like it.
@@ -64,6 +66,8 @@ struct Planned {
     takes: Takes,
     plan: Plan,
     launches: Vec<PartLaunch>,
+    /// Inputs that are written to.
+    writes: SmallVec<[usize; 2]>,
     /// Where its tensors are, if not on the host.
     device: Option<Arc<dyn DeviceMemory>>,
 }
@@ -97,6 +101,7 @@ impl Site<'_> {
 impl FusedGroup {
     /// A group to be run by a backend. Nothing is compiled yet. What happens is counted in `counters`.
     pub fn new(graph: Arc<Graph>, backend: Arc<dyn Backend>, counters: Arc<FusionCounters>) -> FusedGroup {
+        let copy = Symbol::new(fusion::COPY).base();
         let kinds: Vec<&str> = graph
             .block_ops(graph.root())
             .map(|op| graph.kind(op))
@@ -108,6 +113,7 @@ impl FusedGroup {
         let name = format!("{shown}{more}");
         FusedGroup {
             alone: kinds.len() == 1,
+            writes: kinds.contains(&copy),
             graph,
             backend,
             counters,
@@ -122,6 +128,11 @@ impl FusedGroup {
     /// The same group with its kernels in the module: they run for calls that they were made for.
     pub fn lowered(self, lowered: Option<Lowered>) -> FusedGroup {
         FusedGroup { lowered, ..self }
+    }
+
+    /// Whether it writes to tensors that it is given.
+    pub fn writes(&self) -> bool {
+        self.writes
     }
 
     /// Counts a call, and says whether a kernel is faster for such inputs than the op itself: a single op needs a
@@ -182,13 +193,16 @@ impl FusedGroup {
         if let Some(planned) = last
             && let Some(given) = planned.takes.given(inputs)
         {
+            planned.may_write(&given)?;
             return Ok(Prepared { planned, given, group: self });
         }
         let inputs = Inputs::of(inputs)?;
         let runner = self.specialized(inputs.signature(), registry)?;
         let planned = runner.plan(&inputs, &self.site())?;
         *self.last.lock() = Some(Arc::clone(&planned));
-        Ok(Prepared { planned, given: inputs.given(), group: self })
+        let given = inputs.given();
+        planned.may_write(&given)?;
+        Ok(Prepared { planned, given, group: self })
     }
 
     /// Plans and runs a call; see [`FusedGroup::prepare`] for the errors.
@@ -254,7 +268,10 @@ impl ProgramRunner {
     pub fn run(&self, inputs: &[Value], backend: &dyn Backend) -> Result<SmallVec<[Tensor; 2]>> {
         let inputs = Inputs::of(inputs)?;
         let site = Site { backend, counters: &FusionCounters::default(), lowered: None, name: "" };
-        self.plan(&inputs, &site)?.run(&inputs.given())
+        let planned = self.plan(&inputs, &site)?;
+        let given = inputs.given();
+        planned.may_write(&given)?;
+        planned.run(&given)
     }
 
     /// The plan for inputs, with a kernel for each of its parts.
@@ -288,7 +305,8 @@ impl ProgramRunner {
             };
             launches.push(PartLaunch::new(&self.group, part, &integers, ready)?);
         }
-        Ok(Planned { takes, plan, launches, device: site.backend.memory() })
+        let writes = self.group.writes.iter().map(|(input, _)| *input).collect();
+        Ok(Planned { takes, plan, launches, writes, device: site.backend.memory() })
     }
 
     /// The kernel for a part, compiled when first needed. What the backend refuses is kept too, and not tried again.
@@ -311,10 +329,30 @@ impl ProgramRunner {
 }
 
 impl Planned {
+    /// That what is written to may be, by a kernel that reads the other inputs meanwhile.
+    fn may_write(&self, given: &Given) -> Result<()> {
+        if self.writes.is_empty() {
+            return Ok(());
+        }
+        if self.device.is_some() {
+            return Err(Diagnostic::unsupported("groups on a device write to no tensor that they are given"));
+        }
+        match self.writes.iter().all(|input| given.is_apart(*input)) {
+            true => Ok(()),
+            false => {
+                Err(Diagnostic::unsupported("what the group writes to shares its memory, or is not ours"))
+            }
+        }
+    }
+
     fn run(&self, given: &Given) -> Result<SmallVec<[Tensor; 2]>> {
         let device = self.device.as_deref();
         let outputs = allocate(&self.plan, device)?;
-        self.launches.iter().try_for_each(|launch| launch.run(given, &outputs, device))?;
+        let mut stores: SmallVec<[Storage; 2]> = outputs.iter().map(Tensor::storage).collect();
+        for input in &self.writes {
+            stores.push(given.memory(*input)?.clone());
+        }
+        self.launches.iter().try_for_each(|launch| launch.run(given, &stores, device))?;
         Ok(outputs)
     }
 }

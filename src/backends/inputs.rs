@@ -72,6 +72,17 @@ impl Given {
         }
     }
 
+    /// Whether an input can be written to while the others are read: it shares memory with none of them, and is memory of the host
+    /// that is ours.
+    pub(super) fn is_apart(&self, n: usize) -> bool {
+        let Ok(own) = self.memory(n) else { return false };
+        let shares = |(m, piece): (usize, &Piece)| match piece {
+            Piece::Memory(other) => m != n && other.same(own),
+            Piece::Number(_) => false,
+        };
+        !own.is_foreign() && !self.0.iter().enumerate().any(shares)
+    }
+
     pub(super) fn number(&self, n: usize) -> Result<Scalar> {
         match self.0.get(n) {
             Some(Piece::Number(number)) => Ok(*number),

@@ -5,7 +5,7 @@ use super::lowered::Ready;
 use super::{Arg, Buffer, Executable, Launch, Memory};
 use crate::diag::{Diagnostic, Result};
 use crate::lowering::{Access, GroupProgram, Part, Plan};
-use crate::tensor::{DType, DeviceMemory, Scalar, Storage, Tensor};
+use crate::tensor::{DType, DeviceMemory, Scalar, Storage, Tensor, WriteBytes};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The launch of one part of a plan.
 pub(super) struct PartLaunch {
     kernel: Arc<dyn Executable>,
-    /// Outputs of the group that it stores to, each once: the first pieces of its memory.
+    /// Outputs of the group, and behind these its writes, that it stores to, each once: the first pieces of its memory.
     written: SmallVec<[usize; 2]>,
     /// Inputs of the group that it loads from, each once: the pieces behind those.
     read: SmallVec<[usize; 6]>,
@@ -62,29 +62,45 @@ impl PartLaunch {
         Ok(PartLaunch { kernel: ready.kernel, written, read, args, numbers, grain: part.numel() / extent })
     }
 
-    /// Opens the memory of the part, or finds it on the device, and runs its kernel.
+    /// Opens the memory of the part, or finds it on the device, and runs its kernel. `stores` is the memory of the outputs, and of
+    /// the inputs that are written to.
     pub(super) fn run(
         &self,
         given: &Given,
-        outputs: &[Tensor],
+        stores: &[Storage],
         device: Option<&dyn DeviceMemory>,
     ) -> Result<()> {
         if let Some(device) = device {
-            return self.run_on(device, given, outputs);
+            return self.run_on(device, given, stores);
         }
-        let stores: SmallVec<[Storage; 2]> = self.written.iter().map(|o| outputs[*o].storage()).collect();
         let read = |input: &usize| given.memory(*input)?.read();
         let read_guards = self.read.iter().map(read).collect::<Result<SmallVec<[_; 6]>>>()?;
-        let mut write_guards = stores.iter().map(Storage::write).collect::<Result<SmallVec<[_; 2]>>>()?;
+        let mut write_guards = self.open(stores)?;
         let mut memory: Vec<Memory<'_>> = Vec::with_capacity(write_guards.len() + read_guards.len());
         memory.extend(write_guards.iter_mut().map(|g| Memory::Write(&mut *g)));
         memory.extend(read_guards.iter().map(|g| Memory::Read(g)));
         self.launch(memory, given)
     }
 
+    /// Opens what is written to, in the order of storages, so that two threads that write to the same ones never wait for each
+    /// other.
+    fn open<'s>(&self, stores: &'s [Storage]) -> Result<SmallVec<[WriteBytes<'s>; 2]>> {
+        if let [only] = self.written[..] {
+            return Ok(SmallVec::from_iter([stores[only].write()?]));
+        }
+        let mut order: SmallVec<[usize; 2]> = (0..self.written.len()).collect();
+        order.sort_unstable_by_key(|n| stores[self.written[*n]].id());
+        let mut opened: SmallVec<[(usize, WriteBytes<'s>); 2]> = SmallVec::new();
+        for n in order {
+            opened.push((n, stores[self.written[n]].write()?));
+        }
+        opened.sort_unstable_by_key(|(n, _)| *n);
+        Ok(opened.into_iter().map(|(_, bytes)| bytes).collect())
+    }
+
     /// The same where memory is a device's: what is there already stays, and results do.
-    fn run_on(&self, device: &dyn DeviceMemory, given: &Given, outputs: &[Tensor]) -> Result<()> {
-        let written = self.written.iter().map(|output| outputs[*output].storage().resident(device));
+    fn run_on(&self, device: &dyn DeviceMemory, given: &Given, stores: &[Storage]) -> Result<()> {
+        let written = self.written.iter().map(|store| stores[*store].resident(device));
         let written = written.collect::<Result<SmallVec<[_; 2]>>>()?;
         let read = self.read.iter().map(|input| given.memory(*input)?.resident(device));
         let read = read.collect::<Result<SmallVec<[_; 6]>>>()?;
@@ -97,8 +113,9 @@ impl PartLaunch {
         let mut launch = Launch { memory, args: self.args(given)?, grain: self.grain };
         // SAFETY: kernel and arguments come from one part, whose kernel walks `sizes` by the strides of each access and
         // nothing else, which is what the spans say (one that a module has was checked against them, or checks itself); stores of
-        // one part go to different elements of tensors that were made for this call, so that no load reads them. Arguments were
-        // worked out for the layouts of a plan, and the inputs were found to have them.
+        // one part go to different elements of tensors that were made for this call, so that no load reads them, or of inputs that
+        // share memory with no other one and are read through the buffers that are written to. Arguments were worked out for the
+        // layouts of a plan, and the inputs were found to have them.
         #[allow(unsafe_code, reason = "the one place where groups run machine code")]
         unsafe {
             self.kernel.run(&mut launch)

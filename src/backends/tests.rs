@@ -43,7 +43,8 @@ pub(super) fn group(dtypes: &[DType], body: impl Fn(&mut Program, &[Sv]) -> Vec<
     let (pieces, outputs) = (pieces.collect(), slots.collect());
     let mut forms: Vec<Form> = leaves.iter().map(|leaf| Form::Leaf(*leaf)).collect();
     forms.push(Form::Elementwise((0..dtypes.len()).collect(), false, Order::Operands));
-    GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, forms, outputs }
+    let (scalars, reductions, writes) = (Vec::new(), Vec::new(), Vec::new());
+    GroupProgram { program, loads, scalars, reductions, pieces, forms, outputs, writes }
 }
 
 fn engines() -> Vec<Arc<dyn Backend>> {

@@ -77,10 +77,10 @@ pub struct RowReduction {
     pub dims: SmallVec<[i64; 2]>,
 }
 
-/// Something to store: an output, or its part along a dimension.
+/// Something to store: an output, or its part along a dimension, or what an input becomes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// Which output of the group.
+    /// Which output of the group; those behind the last are [`GroupProgram::writes`].
     pub output: usize,
     /// The value.
     pub value: Sv,
@@ -131,6 +131,8 @@ pub struct GroupProgram {
     pub forms: Vec<Form>,
     /// One an output.
     pub outputs: Vec<Slot>,
+    /// Inputs that are written to, each once, with their dtypes, which are those of what is written.
+    pub writes: Vec<(usize, DType)>,
 }
 
 /// What a value of the group's graph is while it is read.
@@ -172,6 +174,17 @@ impl GroupProgram {
         }
         reader.finish()
     }
+
+    /// The input that what a piece is stored to is; None for an output.
+    pub fn written(&self, output: usize) -> Option<(usize, DType)> {
+        self.writes.get(output.checked_sub(self.outputs.len())?).copied()
+    }
+
+    /// The element type of what a piece is stored to.
+    pub(super) fn stored_dtype(&self, output: usize) -> DType {
+        let written = || self.written(output).map_or(DType::F32, |(_, dtype)| dtype);
+        self.outputs.get(output).map_or_else(written, |slot| slot.dtype)
+    }
 }
 
 struct Reader<'a> {
@@ -186,6 +199,8 @@ struct Reader<'a> {
     scalars: Vec<(usize, DType)>,
     reductions: Vec<RowReduction>,
     forms: Vec<Form>,
+    /// Inputs that are written to, and what they become.
+    writes: Vec<(usize, Tensor)>,
 }
 
 /// What a parameter of the program under construction stands for.
@@ -212,6 +227,7 @@ impl<'a> Reader<'a> {
             scalars: Vec::new(),
             reductions: Vec::new(),
             forms: Vec::new(),
+            writes: Vec::new(),
         };
         for (n, (value, sig)) in graph.inputs().iter().zip(inputs).enumerate() {
             let known = match sig {
@@ -244,6 +260,8 @@ impl<'a> Reader<'a> {
             "prim::Constant" => self.constant(op),
             fusion::CHUNK => self.chunk(op),
             fusion::CONCAT => self.concat(op),
+            fusion::COPY => self.copy(op),
+            _ if !self.writes.is_empty() => Err(self.refuse(op, "it stands behind a write")),
             fusion::sums::BLOCK_SUMS => self.block_sums(op),
             _ if self.row_meaning(op).is_some() => self.along_rows(op),
             _ => self.elementwise(op),
@@ -382,6 +400,28 @@ impl<'a> Reader<'a> {
         }
         let form = Some(self.form(Form::Elementwise(forms, false, Order::Operands)));
         Tensor { value: map[whole.value.index()], has_dims: whole.has_dims, leaves, form }
+    }
+
+    /// Stores a value where an input lies. Nothing that comes behind it reads.
+    fn copy(&mut self, op: OpId) -> Result<()> {
+        let [target, value] = [0, 1].map(|n| self.graph.operand(op, n));
+        let (Some(target), Some(value)) = (target, value) else {
+            return Err(self.refuse(op, "it needs a tensor and what it becomes"));
+        };
+        let input = self.graph.inputs().iter().position(|input| *input == target);
+        let input = input.ok_or_else(|| self.refuse(op, "it writes to what is no input"))?;
+        let value = self.tensor(op, value)?;
+        let InputSig::Tensor(dtype, has_dims) = self.inputs[input] else {
+            return Err(self.refuse(op, "it writes to what is no tensor"));
+        };
+        if self.program.dtype(value.value) != dtype || has_dims != value.has_dims {
+            return Err(self.refuse(op, "what it copies is of another dtype or rank"));
+        }
+        if self.writes.iter().any(|(other, _)| *other == input) {
+            return Err(self.refuse(op, "it is the second write to an input"));
+        }
+        self.writes.push((input, value));
+        Ok(())
     }
 
     fn concat(&mut self, op: OpId) -> Result<()> {
@@ -555,6 +595,13 @@ impl<'a> Reader<'a> {
             }
             outputs.push(slot);
         }
+        for (n, (_, value)) in self.writes.iter().enumerate() {
+            let form = value.form.ok_or_else(|| Diagnostic::unsupported("a write of a constant"))?;
+            let (value, leaves) = (value.value, value.leaves.clone());
+            pieces.push(Piece { output: outputs.len() + n, value, leaves, form, reduced: false, sums: None });
+        }
+        let writes =
+            self.writes.iter().map(|(input, value)| (*input, self.program.dtype(value.value))).collect();
         let (program, map) = self.sorted();
         let reduced = self.reduced();
         for piece in &mut pieces {
@@ -572,6 +619,7 @@ impl<'a> Reader<'a> {
             pieces,
             forms: self.forms,
             outputs,
+            writes,
         })
     }
 

@@ -54,7 +54,7 @@ pub struct NestRows {
 /// A pointwise kernel before it is loops.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nest {
-    /// What is computed for each element. Its parameters are the loads, the scalars, with rows the reductions and
+    /// What is computed for each element. Its parameters are the loads, those in place, the scalars, with rows the reductions and
     /// the length of a row.
     pub program: Program,
     /// What is combined along the last dimension: how, and the value of the program.
@@ -67,6 +67,8 @@ pub struct Nest {
     pub stores: Vec<(DType, Vec<Stride>)>,
     /// Element types of the loads' buffers.
     pub loads: Vec<(DType, Vec<Stride>)>,
+    /// Stores through whose buffers is read what they write to; parameters of the program behind those of `loads`.
+    pub in_place: Vec<usize>,
     /// Dtypes of scalar parameters: int64, float64 or bool.
     pub scalars: Vec<DType>,
     /// Number of dimensions, at least 1.
@@ -228,6 +230,9 @@ impl Writer {
         let mut params = Vec::new();
         for (n, index) in at.iter().enumerate().skip(stores) {
             params.push(self.b.load(self.accesses[n].0, *index));
+        }
+        for store in &nest.in_place {
+            params.push(self.b.load(self.accesses[*store].0, at[*store]));
         }
         params.extend_from_slice(&self.scalars);
         let values = self.program(&nest.program, &params)?;

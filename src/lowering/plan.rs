@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 /// One buffer of a launch: which tensor, and the layout through which the launch sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// Output of the group for stores, input for loads.
+    /// Output of the group for stores, or behind the last of these a write; input for loads.
     pub tensor: usize,
     /// First element, counted in elements of the storage.
     pub offset: usize,
@@ -34,8 +34,10 @@ pub struct Part {
     pub stores: Vec<Access>,
     /// Loads, one for each of the group's that the pieces need; `used` says which.
     pub loads: Vec<Access>,
-    /// Which of the group's loads.
+    /// Which of the group's loads; behind those of `loads` come those of `in_place`.
     pub used: Vec<usize>,
+    /// Stores through whose buffers inputs are read that they write to, one for each such load.
+    pub in_place: SmallVec<[usize; 2]>,
     /// Merged sizes, at least one dimension.
     pub sizes: SmallVec<[i64; 4]>,
     /// What is combined along rows; the last dimension is a row then.
@@ -65,6 +67,8 @@ pub struct Key {
     pub rank: usize,
     /// With rows: what each store keeps of a row.
     pub rows: Option<SmallVec<[RowStore; 4]>>,
+    /// Stores through whose buffers inputs are read.
+    pub in_place: SmallVec<[usize; 2]>,
 }
 
 /// All launches of one call of a group, and the layouts of its outputs.
@@ -103,6 +107,7 @@ impl Plan {
             };
             outputs.push((slot.dtype, whole));
         }
+        written_places(group, layouts, &mut places)?;
         let mut parts: Vec<(Dims, SmallVec<[usize; 4]>)> = Vec::new();
         let mut along_rows: SmallVec<[usize; 4]> = SmallVec::new();
         for (n, domain) in sizes.iter().enumerate() {
@@ -124,11 +129,39 @@ impl Plan {
         }
         let parts = parts.into_iter().map(|(domain, pieces)| part(group, &domain, pieces, &places, &loads));
         let mut parts = parts.collect::<Result<Vec<Part>>>()?;
+        reads_before_it_writes(group, &parts, rows.is_some())?;
         if let Some(rows) = rows {
             parts.push(row_plan::part(group, &rows, along_rows, &places, &loads)?);
         }
         Ok(Plan { parts, outputs })
     }
+}
+
+/// Lets the pieces that are written to inputs go where these lie.
+fn written_places(group: &GroupProgram, layouts: &[Option<Layout>], places: &mut [Layout]) -> Result<()> {
+    let no_layout = || Diagnostic::internal("a group input without a layout");
+    for (piece, place) in group.pieces.iter().zip(places) {
+        let Some((input, _)) = group.written(piece.output) else { continue };
+        let input = layouts.get(input).and_then(Option::as_ref).ok_or_else(no_layout)?;
+        if input.sizes != place.sizes {
+            return Err(Diagnostic::unsupported("a fused write of other sizes than the tensor's"));
+        }
+        if input.has_internal_overlap() {
+            return Err(Diagnostic::unsupported("a fused write to a tensor whose elements share memory"));
+        }
+        *place = input.clone();
+    }
+    Ok(())
+}
+
+/// That an input is read only where it is written, element by element, if it is written at all.
+fn reads_before_it_writes(group: &GroupProgram, parts: &[Part], rows: bool) -> Result<()> {
+    let is_written = |tensor: usize| group.writes.iter().any(|(input, _)| *input == tensor);
+    let reads_elsewhere = || parts.iter().flat_map(|part| &part.loads).any(|load| is_written(load.tensor));
+    if !group.writes.is_empty() && (rows || reads_elsewhere()) {
+        return Err(Diagnostic::unsupported("a fused write to a tensor that is read elsewhere"));
+    }
+    Ok(())
 }
 
 /// The layouts of all values of a group, op by op. None where everything read lies in row-major order, and so everything
@@ -267,6 +300,13 @@ fn part(
     for piece in &pieces {
         wide.push((group.pieces[*piece].output, places[*piece].clone()));
     }
+    let (mut in_place, mut shared): (SmallVec<[usize; 2]>, Vec<usize>) = Default::default();
+    used.retain(|load| {
+        let store = pieces.iter().position(|piece| stores_over(group, *piece, *load, loads, domain));
+        in_place.extend(store);
+        shared.extend(store.map(|_| *load));
+        store.is_none()
+    });
     for load in &used {
         let layout = loads[*load].broadcast_to(domain);
         let layout = layout.ok_or_else(|| Diagnostic::internal("a fused operand that does not broadcast"))?;
@@ -281,7 +321,15 @@ fn part(
     };
     let stores: Vec<Access> = accesses.by_ref().take(pieces.len()).map(access).collect();
     let loads: Vec<Access> = accesses.map(access).collect();
-    Ok(Part { pieces, stores, loads, used, sizes, rows: None })
+    used.extend(shared);
+    Ok(Part { pieces, stores, loads, used, in_place, sizes, rows: None })
+}
+
+/// Whether a piece is written where a load reads: to the very same elements.
+fn stores_over(group: &GroupProgram, piece: usize, load: usize, loads: &[Layout], domain: &Dims) -> bool {
+    let written = group.written(group.pieces[piece].output).map(|(input, _)| input);
+    let read = &group.loads[load];
+    written == Some(read.input) && read.chunk.is_none() && loads[load].sizes == *domain
 }
 
 /// Orders dimensions by the first store's memory, drops those of size 1 and merges neighbours wherever every
@@ -342,7 +390,7 @@ impl Part {
         let accesses = self.stores.iter().chain(&self.loads);
         let pattern = accesses.flat_map(|a| pattern(&a.strides, rank)).collect();
         let rows = self.rows.as_ref().map(|rows| rows.stores.clone());
-        Key { pieces: self.pieces.clone(), pattern, rank, rows }
+        Key { pieces: self.pieces.clone(), pattern, rank, rows, in_place: self.in_place.clone() }
     }
 
     /// The kernel before it is loops.
@@ -393,7 +441,7 @@ impl Part {
                 .pieces
                 .iter()
                 .zip(&self.stores)
-                .map(|(p, a)| (group.outputs[group.pieces[*p].output].dtype, strides(a)))
+                .map(|(p, a)| (group.stored_dtype(group.pieces[*p].output), strides(a)))
                 .collect(),
             loads: self
                 .used
@@ -401,6 +449,7 @@ impl Part {
                 .zip(&self.loads)
                 .map(|(l, a)| (group.loads[*l].dtype, strides(a)))
                 .collect(),
+            in_place: self.in_place.to_vec(),
             scalars: group.scalars.iter().map(|(_, d)| *d).collect(),
             rank,
         }

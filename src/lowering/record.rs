@@ -87,8 +87,8 @@ fn input_text(input: &InputSig) -> String {
     }
 }
 
-/// The pieces that are stored, then the strides of each buffer, dimension by dimension: 0, 1 or n for any. With rows follow
-/// the stores: e for its elements, r for one number a row, s for sums of blocks of rows.
+/// The pieces that are stored, then the strides of each buffer, dimension by dimension: 0, 1 or n for any. Then the stores whose
+/// buffers are read too. With rows follow the stores: e for its elements, r for one number a row, s for sums of blocks of rows.
 fn key_text(key: &Key) -> String {
     let pieces: Vec<String> = key.pieces.iter().map(usize::to_string).collect();
     let mut out = format!("{}:", pieces.join("+"));
@@ -99,6 +99,10 @@ fn key_text(key: &Key) -> String {
             Stride::One => '1',
             Stride::Dynamic => 'n',
         }));
+    }
+    if !key.in_place.is_empty() {
+        let stores: Vec<String> = key.in_place.iter().map(usize::to_string).collect();
+        let _ = write!(out, " in place {}", stores.join("+"));
     }
     if let Some(rows) = &key.rows {
         let letter = |store: &RowStore| match store {

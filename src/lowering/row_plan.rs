@@ -183,7 +183,8 @@ pub(super) fn part(
         stores.extend(if *kind == RowStore::Sums { Some(sums()) } else { accesses.next() });
     }
     let loads: Vec<Access> = accesses.collect();
-    Ok(Part { pieces, stores, loads, used, sizes, rows: Some(RowPart { reductions, stores: kinds, block }) })
+    let rows = Some(RowPart { reductions, stores: kinds, block });
+    Ok(Part { pieces, stores, loads, used, in_place: SmallVec::new(), sizes, rows })
 }
 
 /// Rows of a block, if pieces are sums of blocks: the same for all of them.

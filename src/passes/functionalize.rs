@@ -1,31 +1,44 @@
 //! Functionalization: a graph that writes to its inputs computes what they become, and copies that to them at its end.
 //!
 //! Inputs that only ops with a functional form write to (`OpDef::functional`: batch norm and its running statistics) take
-//! the results of these; others write to a clone, so that `remove-mutation` may take the write away. An input that something
-//! else may look at through a view, a container or a block stays as it is.
+//! the results of these; others become ops that give new tensors, or write to a clone, so that `remove-mutation` may take the
+//! write away. An input that something else may look at through a view, a container or a block stays as it is.
 //!
 //! Inputs are taken to share no memory with each other; who runs the graph must see to that. Where the graph raises, nothing
 //! has been written. Source: what PyTorch calls functionalization with copied-back inputs.
 
-use super::{Context, constants, remove_mutation};
+use super::{Context, PassOption, constants, remove_mutation};
 use crate::analysis::facts;
 use crate::diag::Result;
-use crate::dialects::Fact;
-use crate::ir::{Argument, Graph, OpId, Schema, Symbol, Type, ValueId};
+use crate::dialects::{Fact, Family, fusion};
+use crate::ir::{Argument, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
+
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
+    "elementwise",
+    false,
+    "only inputs that elementwise ops and copies write to, where these are two or more: what fusion makes one of",
+)];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let elementwise = context.flag("elementwise")?;
     let mut written: Vec<Written> = Vec::new();
+    let mut count = 0;
     for input in graph.inputs().to_vec() {
-        if is_understood(graph, context, input) == Some(true) {
+        let writes = writes_to(graph, context, input, elementwise).filter(|writes| *writes > 0);
+        if let Some(writes) = writes {
             written.push(Written { input, now: input });
+            count += writes;
         }
     }
-    if written.is_empty() || !context.step(|| format!("copies to {} inputs at the end", written.len())) {
+    if written.is_empty()
+        || elementwise && count < 2
+        || !context.step(|| format!("copies to {} inputs at the end", written.len()))
+    {
         return Ok(false);
     }
     for op in graph.block_ops(graph.root()).collect::<Vec<_>>() {
         if make_functional(graph, context, op, &mut written).is_none() {
-            write_to_clone(graph, context, op, &mut written);
+            make_new(graph, context, op, (&mut written, elementwise));
         }
     }
     let end = graph.terminator(graph.root());
@@ -39,7 +52,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// What an op copies to its first operand, if it is such a copy.
 pub(crate) fn copied_back(graph: &Graph, op: OpId) -> Option<ValueId> {
-    graph.operand(op, 1).filter(|_| graph.kind(op) == "aten::copy_")
+    graph.operand(op, 1).filter(|_| graph.kind(op) == fusion::COPY)
 }
 
 /// An input that is written to.
@@ -49,9 +62,9 @@ struct Written {
     now: ValueId,
 }
 
-/// Whether ops write to an input, all of whose uses are of the kind that is understood; None where others are among them.
-fn is_understood(graph: &Graph, context: &Context<'_>, input: ValueId) -> Option<bool> {
-    let mut is_written = false;
+/// How many ops write to an input, all of whose uses are of the kind that is understood; None where others are among them.
+fn writes_to(graph: &Graph, context: &Context<'_>, input: ValueId, elementwise: bool) -> Option<usize> {
+    let mut writes = 0;
     // The input, and what ops that write to it give, which is the same object.
     let mut names = vec![input];
     while let Some(name) = names.pop() {
@@ -69,29 +82,48 @@ fn is_understood(graph: &Graph, context: &Context<'_>, input: ValueId) -> Option
             }
             match marks {
                 Some(marks) if !marks.is_write => return None,
-                Some(_) if facts.writes && row.def().functional.is_some() => is_written = true,
+                Some(_) if facts.writes && row.def().functional.is_some() && !elementwise => writes += 1,
                 Some(_) if facts.writes => {
                     let [same] = *graph.results(user.op) else { return None };
                     let in_place = graph.kind(user.op).base().ends_with('_') && user.index == 0;
                     if !in_place || row.def().facts.contains(&Fact::Reshapes) {
                         return None;
                     }
-                    is_written = true;
+                    let is_copy = graph.kind(user.op) == fusion::COPY;
+                    if elementwise && row.def().family != Family::Elementwise && !is_copy {
+                        return None;
+                    }
+                    writes += 1;
                     names.push(same);
                 }
                 _ => {}
             }
         }
     }
-    Some(is_written)
+    Some(writes)
 }
 
-/// Lets an op that writes to an input write to a clone made for it, which is the input from then on.
-fn write_to_clone(graph: &mut Graph, context: &Context<'_>, op: OpId, written: &mut [Written]) -> Option<()> {
+/// Lets an op that writes to an input write to a clone made for it, which is the input from then on; where it is to be
+/// `direct`, puts the op that gives a new tensor in its place, if types prove that this is of the same form.
+fn make_new(
+    graph: &mut Graph,
+    context: &Context<'_>,
+    op: OpId,
+    (written, direct): (&mut [Written], bool),
+) -> Option<()> {
     let target = graph.operand(op, 0)?;
     let state = written.iter_mut().find(|state| state.now == target)?;
     let facts = facts(context.registry, graph, op);
     let same = graph.result(op, 0).filter(|_| facts.writes)?;
+    let copied = copied_back(graph, op).filter(|new| is_all_of(graph, context, target, *new));
+    let mut make = || copied.or_else(|| remove_mutation::functional_of_form(graph, context.registry, op));
+    if let Some(new) = direct.then(&mut make).flatten() {
+        remove_mutation::replace_uses_behind(graph, target, new, op);
+        graph.replace_all_uses(same, new);
+        state.now = new;
+        graph.erase(op);
+        return Some(());
+    }
     let none = constants::insert_none(graph, op, Type::none());
     let ty = graph.ty(state.input).clone();
     let clone = graph.create(Symbol::new("aten::clone"), &[target, graph.result(none, 0)?], &[ty]);
@@ -102,6 +134,24 @@ fn write_to_clone(graph: &mut Graph, context: &Context<'_>, op: OpId, written: &
     graph.replace_all_uses(same, new);
     state.now = new;
     Some(())
+}
+
+/// Whether what is copied to a tensor is a new tensor of the same dtype and sizes, which then stands for it.
+fn is_all_of(graph: &Graph, context: &Context<'_>, target: ValueId, new: ValueId) -> bool {
+    let made = graph.def_op(new).and_then(|def| {
+        let row = facts(context.registry, graph, def).op?;
+        Some(row.marked_schema().ok()?.returns.first()?.alias.is_none())
+    });
+    made == Some(true) && are_alike(graph, target, new)
+}
+
+/// Whether types tell that both are tensors of the same dtype and sizes.
+pub(super) fn are_alike(graph: &Graph, a: ValueId, b: ValueId) -> bool {
+    let (TypeKind::Tensor(a), TypeKind::Tensor(b)) = (graph.ty(a).kind(), graph.ty(b).kind()) else {
+        return false;
+    };
+    let is_known = a.sizes.as_ref().is_some_and(|sizes| sizes.iter().all(|dim| dim.known().is_some()));
+    is_known && a.dtype.is_some() && a.dtype == b.dtype && a.sizes == b.sizes
 }
 
 fn copy_back(graph: &mut Graph, state: &Written, end: OpId) {

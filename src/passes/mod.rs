@@ -27,6 +27,7 @@ mod dissolve_groups;
 mod drop_neutral;
 mod eliminate_redundant_guards;
 mod erase_shape_information;
+mod fold_dicts;
 mod fold_frozen;
 mod fold_frozen_conv;
 mod fold_sizes;
@@ -37,6 +38,7 @@ mod functionalize;
 mod hoist_draws;
 mod fuse;
 mod fuse_attention;
+mod fuse_copies;
 mod fuse_layers;
 mod fuse_linear;
 mod fuse_rows;
@@ -126,6 +128,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("drop-neutral", "Leaves out x * 1, x + 0 and x - 0 of tensors as PyTorch's executor does", drop_neutral::run),
     Pass::graph("eliminate-redundant-guards", "Moves guards to definitions and drops those that follow from others", eliminate_redundant_guards::run),
     Pass::graph("erase-shape-information", "Erases dtypes, sizes and layouts from types", erase_shape_information::run),
+    Pass::graph("fold-dicts", "Looks up constant keys in dictionaries that are made in the graph", fold_dicts::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights of a preceding convolution or linear", fold_frozen::run),
     Pass::graph("fold-frozen-conv-add-or-sub", "Folds addition and subtraction of constants into frozen convolutions", fold_frozen_conv::add_or_sub),
     Pass::graph("fold-frozen-conv-mul-or-div", "Folds multiplication and division by constants into frozen convolutions", fold_frozen_conv::mul_or_div),
@@ -135,11 +138,12 @@ pub static TABLE: &[Pass] = &[
     Pass::module("freeze", "Freezes a loaded model's attributes to constants, in forward and in preserved methods", freeze::run).options(freeze::OPTIONS),
     Pass::graph("freeze-attributes", "Freezes attributes of a loaded model that are never set or written, as plans do", freeze_attributes::run).options(freeze_attributes::OPTIONS),
     Pass::graph("hoist-draws", "Moves random draws, and what they are made of, to the front", hoist_draws::run),
-    Pass::graph("functionalize", "Computes what inputs that are written to become, and copies it to them at the end", functionalize::run),
+    Pass::graph("functionalize", "Computes what inputs that are written to become, and copies it to them at the end", functionalize::run).options(functionalize::OPTIONS),
     Pass::graph("functional-to-inplace-activation", "Converts activations to their in-place forms where the input is dead afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Fuses elementwise ops and row reductions into fusion groups", fuse::run).options(fuse::OPTIONS),
     Pass::directed("fuse-addmm", "Fuses mm and add into addmm", Directed::group("fuse-addmm").keeps_matched()),
     Pass::graph("fuse-attention", "Fuses scaled dot-product attention into one op", fuse_attention::run),
+    Pass::graph("fuse-copies", "Lets fusion groups store results directly in the tensors that these are copied to", fuse_copies::run),
     Pass::graph("fuse-layers", "Fuses a convolution or linear map with constant weights and its epilogue", fuse_layers::run),
     Pass::graph("fuse-linear", "Fuses products with a transposed weight into linear", fuse_linear::run),
     Pass::graph("guard-types", "Puts fusion groups behind a check of the types of their operands, with a fallback", guard_types::run),
@@ -205,10 +209,11 @@ pub static NAMED: &[(&str, &str)] = &[
     ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
-    ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
+    ("optimize", "inline,lower-simple-tuples,repeat{max=4}(constant-propagation-immutable-types,fold-dicts),autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
     ("specialize", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,remove-mutation{exact},dce-graph"),
     ("device-plan", "specialize,decompose-norms,fold-constants,cse,propagate-shapes,dce-graph,fuse{alone}"),
     ("plan", "specialize,fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse"),
+    ("update-plan", "specialize,functionalize{elementwise},remove-mutation{exact},cse,simplify,propagate-shapes,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse,fuse-copies"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),

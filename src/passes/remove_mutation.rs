@@ -157,7 +157,7 @@ impl<'a> Removal<'a> {
         }
         if self.known.is_some()
             && let Some(maker) = graph.def_op(new)
-            && !self.keeps_form(graph, maker, kind)
+            && !keeps_form(graph, self.registry, (maker, kind), &|value| self.known_of(graph, value))
         {
             self.context.count("writes left that may convert", 1);
             graph.erase(maker);
@@ -195,29 +195,6 @@ impl<'a> Removal<'a> {
             && !kind.base().ends_with("__")
             && writes == [0]
             && graph.result_count(op) == 1
-    }
-
-    /// Whether what is known shows that an op, which stands for a write of some kind, gives the dtype and sizes of its
-    /// first operand.
-    fn keeps_form(&self, graph: &Graph, op: OpId, write: Symbol) -> bool {
-        // Made like what is written (`zero_`, `fill_`).
-        if write.base().strip_suffix('_') != Some(graph.kind(op).base()) {
-            return true;
-        }
-        let Ok(row) = resolve(self.registry, graph, op) else { return false };
-        let values: Vec<Known> = graph.operands(op).iter().map(|v| self.known_of(graph, *v)).collect();
-        let Some(Known::Tensor(own)) = values.first() else { return false };
-        let symbols = Cell::new(i64::MIN / 2);
-        let call = Operands::new(&row, &values, &symbols);
-        let found = match infer(&call).as_deref() {
-            Some([Known::Tensor(found)]) => found.clone(),
-            _ => TensorType::default(),
-        };
-        let is_alone = is_alone(&row, &values);
-        let same_dtype = own.dtype.is_some() && found.dtype == own.dtype
-            || is_alone && matches!(row.def().promote, Promote::Common | Promote::First);
-        let is_known = own.sizes.as_ref().is_some_and(|sizes| sizes.iter().all(|d| *d != Dim::Unknown));
-        same_dtype && (is_alone || is_known && found.sizes == own.sizes)
     }
 
     fn known_of(&self, graph: &Graph, value: ValueId) -> Known {
@@ -272,6 +249,49 @@ impl<'a> Removal<'a> {
         made.iter().all(|v| graph.has_one_use(*v) && self.is_new_object(graph, *v))
             && self.db.move_if_valid(graph, self.registry, branch, Side::Before, op)
     }
+}
+
+/// Whether what is known shows that an op, which stands for a write of some kind, gives the dtype and sizes of its
+/// first operand.
+fn keeps_form(
+    graph: &Graph,
+    registry: &Registry,
+    (op, write): (OpId, Symbol),
+    known: &dyn Fn(ValueId) -> Known,
+) -> bool {
+    // Made like what is written (`zero_`, `fill_`).
+    if write.base().strip_suffix('_') != Some(graph.kind(op).base()) {
+        return true;
+    }
+    let Ok(row) = resolve(registry, graph, op) else { return false };
+    let values: Vec<Known> = graph.operands(op).iter().map(|v| known(*v)).collect();
+    let Some(Known::Tensor(own)) = values.first() else { return false };
+    let symbols = Cell::new(i64::MIN / 2);
+    let call = Operands::new(&row, &values, &symbols);
+    let found = match infer(&call).as_deref() {
+        Some([Known::Tensor(found)]) => found.clone(),
+        _ => TensorType::default(),
+    };
+    let is_alone = is_alone(&row, &values);
+    let same_dtype = own.dtype.is_some() && found.dtype == own.dtype
+        || is_alone && matches!(row.def().promote, Promote::Common | Promote::First);
+    let is_known = own.sizes.as_ref().is_some_and(|sizes| sizes.iter().all(|d| *d != Dim::Unknown));
+    same_dtype && (is_alone || is_known && found.sizes == own.sizes)
+}
+
+/// As [`functional`], where types prove that it gives the dtype and sizes of what it wrote to.
+pub(super) fn functional_of_form(graph: &mut Graph, registry: &Registry, op: OpId) -> Option<ValueId> {
+    if changes_form(graph, registry, op) {
+        return None;
+    }
+    let new = functional(graph, registry, op, true)?;
+    let maker = graph.def_op(new)?;
+    let known = |value: ValueId| Known::of_type(graph.ty(value));
+    if keeps_form(graph, registry, (maker, graph.kind(op)), &known) {
+        return Some(new);
+    }
+    graph.erase(maker);
+    None
 }
 
 /// Makes the op that gives a new object instead of writing, before `op`. A number fills with the dtype of what it

@@ -88,7 +88,7 @@ pub(super) fn merge(graph: &mut Graph, group: OpId, body: &mut Body, op: OpId, d
 }
 
 /// Removes results that nothing uses.
-fn drop_unused_results(graph: &mut Graph, group: OpId, inner: &mut Graph) {
+pub(super) fn drop_unused_results(graph: &mut Graph, group: OpId, inner: &mut Graph) {
     for at in (0..graph.result_count(group)).rev() {
         if graph.result(group, at).is_some_and(|result| !graph.has_uses(result)) {
             graph.remove_result(group, at);

@@ -422,6 +422,10 @@ impl Machine<'_> {
         let requires_grad = |v: &Value| matches!(v, Value::Tensor(t) if t.requires_grad());
         let mut recorded = None;
         if self.run.grad_enabled() && operands.iter().any(requires_grad) {
+            if group.writes() {
+                group.runs_op_by_op("it writes to a tensor, which is recorded op by op");
+                return Ok(None);
+            }
             let Some(autograd) = self.run.autograd() else {
                 return Err(Diagnostic::internal("an input requires grad and nothing records operations"));
             };

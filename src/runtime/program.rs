@@ -60,7 +60,8 @@ struct Setting {
     backend: Option<Arc<dyn Backend>>,
     origins: Arc<OnceLock<Origins>>,
     log: LogSpec,
-    plans: bool,
+    /// For how many kinds of arguments a function keeps plans, at least; None where there are no plans.
+    plans: Option<usize>,
     is_prepared: bool,
     differentiates_from: Option<usize>,
     fails: Option<usize>,
@@ -111,7 +112,20 @@ impl Program {
         // A module that cannot be prepared has no plans: its functions say why when they run.
         let is_prepared =
             self.0.is_prepared || before_run::prepare_module(&mut module, &self.0.registry).is_ok();
-        self.with_module(module, Setting { plans: is_prepared, is_prepared, ..self.setting() })
+        let plans = is_prepared.then_some(self.0.executor.as_ref().map_or(0, Executor::kinds));
+        self.with_module(module, Setting { plans, is_prepared, ..self.setting() })
+    }
+
+    /// As [`Program::planned`], with plans kept for so many kinds of arguments of a function at least, whatever runs say.
+    pub(super) fn planned_for(&self, kinds: usize) -> Program {
+        let planned = self.planned();
+        let plans = planned.0.executor.as_ref().map(|_| kinds);
+        planned.with_module(planned.0.module.clone(), Setting { plans, ..planned.setting() })
+    }
+
+    /// Whether it makes plans.
+    pub fn has_plans(&self) -> bool {
+        self.0.executor.is_some()
     }
 
     /// What became of the calls of a program with plans so far. Programs made of this one count for themselves.
@@ -181,7 +195,7 @@ impl Program {
             backend: inner.backend.clone(),
             origins: Arc::clone(&inner.origins),
             log: inner.fusion.log_spec().clone(),
-            plans: inner.executor.is_some(),
+            plans: inner.executor.as_ref().map(Executor::kinds),
             is_prepared: inner.is_prepared,
             differentiates_from: Some(inner.differentiates_from),
             fails: inner.forced.as_ref().map(|forced| forced.number()),
@@ -385,6 +399,14 @@ impl Program {
         }
     }
 
+    /// The same by a plan for its arguments, where the program makes plans.
+    pub(super) fn run_last_planned(&self, arguments: Vec<Value>, run: &Run) -> Result<Value> {
+        match self.0.module.functions.last() {
+            Some((_, function)) => self.0.call_planned(function, None, arguments, run),
+            None => Err(Diagnostic::internal("a module without functions")),
+        }
+    }
+
     /// Calls a method of an object of the program; nothing is checked or converted.
     pub fn call_method(
         &self,
@@ -483,7 +505,7 @@ impl Inner {
             codes: RwLock::default(),
             constants: Constants::default(),
             backend: setting.backend,
-            executor: setting.plans.then(|| Executor::new(forced.clone(), device.is_some())),
+            executor: setting.plans.map(|kinds| Executor::new(forced.clone(), device.is_some(), kinds)),
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
             strict_fusion: setting.strict_fusion,

@@ -43,7 +43,7 @@ pub use promote::{
 pub use quantizer::Quantizer;
 pub use resident::{DeviceBuffer, DeviceMemory, impatiently};
 pub use scalar::Scalar;
-pub use storage::{HostBytes, Pin, ReadBytes, Storage};
+pub use storage::{HostBytes, Pin, ReadBytes, Storage, WriteBytes};
 
 use crate::diag::{Diagnostic, Result};
 use crate::resources::Charge;

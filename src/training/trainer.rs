@@ -74,7 +74,8 @@ struct Task {
 impl Trainer {
     /// A trainer of a loaded program, whose function `entry` is called. All parameters that require gradients are trained, with
     /// the options of the optimizer. The modules stay in their modes; see [`Trainer::train_mode`].
-    pub fn new(program: Program, entry: &str, loss: Loss, optimizer: Optimizer) -> Result<Trainer> {
+    pub fn new(program: Program, entry: &str, loss: Loss, mut optimizer: Optimizer) -> Result<Trainer> {
+        optimizer.set_planned(program.has_plans());
         program.parameters(entry)?;
         let (entry, library) = (entry.to_string(), library(program.registry())?);
         Ok(Trainer {

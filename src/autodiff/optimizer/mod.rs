@@ -4,6 +4,7 @@
 mod kinds;
 mod lbfgs;
 mod state;
+mod steps;
 
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::dialects::Run;
@@ -13,6 +14,7 @@ use crate::tensor::Tensor;
 use crate::value::{Dict, Value};
 use hashbrown::HashMap;
 use kinds::{KINDS, Kind, LBFGS};
+use steps::Steps;
 
 /// The functions.
 const RULES: &str = include_str!("rules.py");
@@ -36,6 +38,8 @@ pub struct Optimizer {
     groups: Vec<Group>,
     states: HashMap<usize, State>,
     lbfgs: lbfgs::Memory,
+    /// Whether steps run by plans.
+    planned: bool,
 }
 
 /// Parameters with the same options.
@@ -88,10 +92,16 @@ impl Optimizer {
             groups: Vec::new(),
             states: HashMap::new(),
             lbfgs: lbfgs::Memory::default(),
+            planned: false,
         };
         // Slips show before there are parameters.
         optimizer.options(&[])?;
         Ok(optimizer)
+    }
+
+    /// Lets steps run by plans: what changes a parameter, and what is kept of it, is one kernel.
+    pub fn set_planned(&mut self, planned: bool) {
+        self.planned = planned;
     }
 
     /// What it is called.
@@ -173,10 +183,16 @@ impl Optimizer {
         let what = format!("the optimizer {}", self.kind.name);
         for group in &self.groups {
             let options: Vec<Value> = group.options.iter().flat_map(|(_, value)| flat(value)).collect();
+            let mut steps = Steps::new(&self.text, self.kind.function, &group.options);
             for parameter in &group.parameters {
                 let Some(gradient) = parameter.grad() else { continue };
                 let state = self.states.entry(parameter.id()).or_default();
                 state.steps += 1;
+                if self.planned && !state.tensors.entries().is_empty() {
+                    let (text, values) = steps.of(parameter, gradient.detach(), state, group.rate());
+                    run.planned(&what, text, values)?;
+                    continue;
+                }
                 let mut values = vec![
                     Value::Tensor(parameter.clone()),
                     Value::Tensor(gradient.detach()),

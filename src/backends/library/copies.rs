@@ -102,6 +102,7 @@ fn nest((read, written, rank): (DType, DType, usize)) -> Nest {
         results: vec![element],
         stores: vec![(written, strides.clone())],
         loads: vec![(read, strides)],
+        in_place: vec![],
         scalars: vec![],
         rank,
     }

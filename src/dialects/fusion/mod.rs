@@ -2,7 +2,8 @@
 //!
 //! A group holds its work as a graph in its attribute `Subgraph`. Inputs and outputs of the op and of the
 //! subgraph correspond one to one. Inside stand elementwise ops, ops that combine rows (a sum over the last dimension,
-//! softmax), constants, [`CHUNK`] on inputs and [`CONCAT`] on outputs; nothing there has effects. PyTorch's own name of the same thing is accepted.
+//! softmax), constants, [`CHUNK`] on inputs and [`CONCAT`] on outputs; nothing there has effects but [`COPY`], which writes a
+//! result to an operand. PyTorch's own name of the same thing is accepted.
 //! This dialect does not know how groups are found or compiled.
 
 mod backward;
@@ -26,6 +27,8 @@ pub const DIFFERENTIABLE: &str = "prim::DifferentiableGraph";
 pub const CHUNK: &str = "prim::ConstantChunk";
 /// `prim::FusedConcat[dim=1](%a, %b, ...) -> Tensor`: outputs joined along a dimension.
 pub const CONCAT: &str = "prim::FusedConcat";
+/// `aten::copy_(%operand, %result, %no)`, last in a group: the result is stored where the operand lies.
+pub const COPY: &str = "aten::copy_";
 
 /// The rows.
 pub static OPS: &[OpDef] = &[

@@ -6,6 +6,7 @@ use super::making::{self, Maker, Making};
 use super::recording::{self, Recording};
 use super::replay::Replay;
 use super::spec;
+use super::updates::Updates;
 use crate::analysis::facts;
 use crate::backends::{Foreseen, compile_ahead};
 use crate::diag::{Diagnostic, ErrorKind, Result};
@@ -35,6 +36,16 @@ pub struct Plan {
     pub(in crate::runtime) recording: Option<Arc<Recording>>,
     /// Its calls as recorded work of a device.
     pub(in crate::runtime) replay: Replay,
+    /// Which arguments it writes to.
+    pub(super) updates: Option<Updates>,
+}
+
+impl Plan {
+    /// Whether what a call with these arguments writes to is apart from what it reads.
+    pub(super) fn takes(&self, arguments: &[Value]) -> bool {
+        self.recording.as_ref().is_none_or(|recording| recording.takes(arguments))
+            && self.updates.as_ref().is_none_or(|updates| updates.takes(arguments))
+    }
 }
 
 /// What a plan is built of.
@@ -57,8 +68,12 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Builds the plan of a call. The inner error is the reason why there can be none; the outer one ends the run.
-pub(super) fn build(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Result<Plan, String>> {
+/// Builds the plan of a call by a pipeline, which may leave writes to arguments for the end of the call. The inner error is the reason why there can be none; the outer one ends the run.
+pub(super) fn build(
+    subject: &Subject<'_>,
+    pipeline: (&Pipeline, bool),
+    run: &Run,
+) -> Result<Result<Plan, String>> {
     match attempt(subject, pipeline, run) {
         Ok(plan) => {
             if let (Ok(plan), Some(all)) = (&plan, subject.context.strict_fusion) {
@@ -71,7 +86,11 @@ pub(super) fn build(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Re
     }
 }
 
-fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Result<Plan, String>> {
+fn attempt(
+    subject: &Subject<'_>,
+    (pipeline, updates): (&Pipeline, bool),
+    run: &Run,
+) -> Result<Result<Plan, String>> {
     let registry = subject.context.registry;
     let mut folded = None;
     if refusal(registry, &subject.function.graph).is_some() {
@@ -91,7 +110,9 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     let context = subject.context_behind(&guards);
     let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
     compile_groups(&graph, &code, registry);
-    Ok(Ok(Plan { graph, code, guards, making: Arc::new(making), recording: None, replay: Replay::default() }))
+    let updates = updates.then(|| Updates::of(&graph, constants(&graph)));
+    let (making, replay) = (Arc::new(making), Replay::default());
+    Ok(Ok(Plan { graph, code, guards, making, recording: None, replay, updates }))
 }
 
 /// The function without branches that constants turn off: of an `inplace` that is False, mostly.

@@ -15,6 +15,7 @@ mod replay;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod updates;
 
 pub use build::Plan;
 pub use counters::PlanReport;
@@ -50,11 +51,15 @@ const DEVICE_PIPELINE: &str = "device-plan";
 /// The plans of a program.
 pub(super) struct Executor {
     pipeline: Result<Pipeline>,
+    /// That of calls that write to their arguments; none on a device.
+    updates: Option<Result<Pipeline>>,
     functions: RwLock<HashMap<Symbol, Arc<Plans>>>,
     counters: PlanCounters,
     packed: Packed,
     /// The guard that is to miss.
     forced: Option<Arc<Forced>>,
+    /// For how many kinds of arguments a function keeps plans, whatever runs say.
+    kinds: usize,
 }
 
 /// The plans of a function.
@@ -93,16 +98,25 @@ pub(super) struct Call<'a> {
 }
 
 impl Executor {
-    /// An executor without plans yet, with the guard that is to miss; whether tensors are on a device with libraries of its own.
-    pub(super) fn new(forced: Option<Arc<Forced>>, on_device: bool) -> Executor {
+    /// An executor without plans yet, with the guard that is to miss; whether tensors are on a device with libraries of its own; and
+    /// for how many kinds of arguments plans are kept, where runs ask for fewer.
+    pub(super) fn new(forced: Option<Arc<Forced>>, on_device: bool, kinds: usize) -> Executor {
         let pipeline = passes::parse(if on_device { DEVICE_PIPELINE } else { PIPELINE });
+        let updates = (!on_device).then(|| passes::parse(updates::PIPELINE));
         Executor {
             pipeline,
+            updates,
             functions: RwLock::default(),
             counters: PlanCounters::default(),
             packed: Packed::default(),
             forced,
+            kinds,
         }
+    }
+
+    /// For how many kinds of arguments a function keeps plans, whatever runs say.
+    pub(super) fn kinds(&self) -> usize {
+        self.kinds
     }
 
     /// What became of calls so far.
@@ -122,7 +136,7 @@ impl Executor {
         let spec = ArgumentSpec::of(call.arguments, run);
         let slot = match plans.find(&spec) {
             Some(slot) => slot,
-            None => match plans.add(spec.clone(), run.plan_limit(), &self.counters) {
+            None => match plans.add(spec.clone(), run.plan_limit().max(self.kinds), &self.counters) {
                 Some(slot) => slot,
                 None => {
                     self.counters.unplanned("arguments or attributes differ from call to call");
@@ -135,8 +149,8 @@ impl Executor {
             return Ok(None);
         }
         let found = self.ready(&slot, call, run)?;
-        if matches!(found, Ok(plan) if plan.recording.as_ref().is_some_and(|r| !r.takes(call.arguments))) {
-            self.counters.unplanned("an argument shares memory with a buffer that the call writes to");
+        if matches!(found, Ok(plan) if !plan.takes(call.arguments)) {
+            self.counters.unplanned("an argument shares memory with a tensor that the call writes to");
             return Ok(None);
         }
         let outdated = matches!(found, Ok(plan) if !plan.guards.hold(self.forced.as_ref()));
@@ -241,7 +255,9 @@ impl Executor {
         let Call { module, function, instance, arguments, context } = *call;
         let packed = &self.packed;
         let subject = Subject { module, function, instance, arguments, context, packed };
-        let built = build::build(&subject, self.pipeline.as_ref().map_err(Clone::clone)?, run)?;
+        let updates = self.updates.as_ref().filter(|_| updates::may_update(&subject));
+        let pipeline = updates.unwrap_or(&self.pipeline).as_ref().map_err(Clone::clone)?;
+        let built = build::build(&subject, (pipeline, updates.is_some()), run)?;
         if let Ok(plan) = &built {
             self.counters.built(begin.elapsed());
             if let Some(recording) = &plan.recording {

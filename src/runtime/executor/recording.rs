@@ -97,6 +97,7 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
             compile_groups(&forward, &code, subject.context.registry);
             let recording = Some(Arc::new(recording));
             Ok(Some(Ok(Plan {
+                updates: None,
                 graph: forward,
                 code,
                 guards,

@@ -1,0 +1,103 @@
+//! Looks up in dictionaries that are made in the graph with constant keys: what is asked of such a dictionary (an item, whether
+//! a key is there, how many there are) is known where it is made, unless an item that is set may change it.
+//!
+//! A dictionary that anything else uses stays as it is: somebody may take items out, or keep it.
+
+use super::{Context, constants, dce};
+use crate::diag::Result;
+use crate::ir::{Graph, OpId, ValueId};
+use crate::value::{DictKey, Value};
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut changed = false;
+    for made in graph.all_ops() {
+        if !graph.is_live(made) || graph.kind(made) != "prim::DictConstruct" {
+            continue;
+        }
+        let Some(made) = Made::of(graph, made) else { continue };
+        for op in made.questions.clone() {
+            let Some(answer) = made.answer(graph, op) else { continue };
+            if !context.step(|| format!("knows {}", graph.op_line(op).trim())) {
+                return Ok(changed);
+            }
+            changed |= put(graph, op, answer);
+        }
+    }
+    Ok(dce::without_aliases(graph, context) || changed)
+}
+
+/// A dictionary that nothing but its graph sees.
+struct Made {
+    /// Keys with what stands under them when it is made; of equal ones the last counts.
+    items: Vec<(DictKey, ValueId)>,
+    /// Keys that are set later; None for one that only the run knows.
+    set: Vec<Option<DictKey>>,
+    /// The ops that ask it something.
+    questions: Vec<OpId>,
+}
+
+/// What a question's op becomes.
+enum Answer {
+    Same(ValueId),
+    Constant(Value),
+}
+
+impl Made {
+    fn of(graph: &Graph, made: OpId) -> Option<Made> {
+        let mut items: Vec<(DictKey, ValueId)> = Vec::new();
+        for pair in graph.operands(made).chunks_exact(2) {
+            let key = key_of(graph, pair[0])?;
+            match items.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, value)) => *value = pair[1],
+                None => items.push((key, pair[1])),
+            }
+        }
+        let mut found = Made { items, set: Vec::new(), questions: Vec::new() };
+        for used in graph.uses(graph.result(made, 0)?) {
+            match (graph.kind(used.op).as_str(), used.index) {
+                ("aten::_set_item", 0) => found.set.push(key_of(graph, graph.operand(used.op, 1)?)),
+                ("aten::len" | "aten::__contains__" | "aten::__getitem__" | "aten::get", 0) => {
+                    found.questions.push(used.op);
+                }
+                _ => return None,
+            }
+        }
+        Some(found)
+    }
+
+    /// What an op finds out. None where only the run knows, or where it raises.
+    fn answer(&self, graph: &Graph, op: OpId) -> Option<Answer> {
+        let operands = graph.operands(op);
+        if graph.kind(op) == "aten::len" {
+            return self.set.is_empty().then(|| Answer::Constant(Value::Int(self.items.len() as i64)));
+        }
+        let key = key_of(graph, *operands.get(1)?)?;
+        let item = self.items.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
+        let is_set = self.set.iter().any(|set| set.as_ref().is_none_or(|set| *set == key));
+        if graph.kind(op) == "aten::__contains__" {
+            // What is there stays there.
+            return (item.is_some() || !is_set).then(|| Answer::Constant(Value::Bool(item.is_some())));
+        }
+        let default = || operands.get(2).copied();
+        item.or_else(default).filter(|_| !is_set).map(Answer::Same)
+    }
+}
+
+fn key_of(graph: &Graph, value: ValueId) -> Option<DictKey> {
+    match constants::value_of(graph, value)? {
+        // Tensors are keys by what object they are.
+        Value::Tensor(_) => None,
+        key => DictKey::new(&key).ok(),
+    }
+}
+
+fn put(graph: &mut Graph, op: OpId, answer: Answer) -> bool {
+    let value = match answer {
+        Answer::Same(value) => Some(value),
+        Answer::Constant(value) => constants::insert_before(graph, op, &value),
+    };
+    if let Some(value) = value {
+        graph.replace_op(op, &[value]);
+    }
+    value.is_some()
+}
