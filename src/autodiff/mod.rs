@@ -15,6 +15,6 @@ mod transform;
 mod views;
 
 pub use cell::{Cells, Recipe};
-pub use optimizer::Optimizer;
+pub use optimizer::{Optimizer, RunText};
 pub use tape::Tape;
 pub use transform::{Backward, Split, Wanted, backward, bytes_of, split, unfolded_draws};

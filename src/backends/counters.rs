@@ -128,6 +128,41 @@ pub struct FusionReport {
     pub device: DeviceReport,
 }
 
+/// Adds counts by reason to others.
+pub(crate) fn add_reasons(to: &mut BTreeMap<String, u64>, other: &BTreeMap<String, u64>) {
+    for (reason, count) in other {
+        *to.entry(reason.clone()).or_default() += count;
+    }
+}
+
+impl FusionReport {
+    /// Adds the counts of another program.
+    pub fn add(&mut self, other: &FusionReport) {
+        let FusionReport {
+            groups, kernels, cached, refused, of_module, again, fused_calls, small_calls, ..
+        } = other;
+        self.groups += groups;
+        self.kernels += kernels;
+        self.cached += cached;
+        self.refused += refused;
+        self.of_module += of_module;
+        self.again += again;
+        self.fused_calls += fused_calls;
+        self.small_calls += small_calls;
+        add_reasons(&mut self.op_by_op, &other.op_by_op);
+        let (loops, device) = (&other.loops, &other.device);
+        self.loops.compiled += loops.compiled;
+        self.loops.done += loops.done;
+        add_reasons(&mut self.loops.left, &loops.left);
+        add_reasons(&mut self.loops.refused, &loops.refused);
+        self.device.replayed += device.replayed;
+        self.device.by_library += device.by_library;
+        add_reasons(&mut self.device.not_recorded, &device.not_recorded);
+        add_reasons(&mut self.device.left, &device.left);
+        add_reasons(&mut self.device.on_host, &device.on_host);
+    }
+}
+
 impl FusionCounters {
     /// Counters that log what `spec` asks for.
     pub fn logging(spec: &LogSpec) -> FusionCounters {

@@ -26,6 +26,7 @@ pub mod llvm;
 
 pub use ahead::{Foreseen, compile_ahead};
 pub use apart::Apart;
+pub(crate) use counters::add_reasons;
 pub use counters::{DeviceReport, FusionCounters, FusionReport, LoopReport, Reasons};
 pub use function::KernelFunction;
 pub use group::{FusedGroup, Prepared, ProgramRunner};

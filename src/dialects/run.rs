@@ -33,11 +33,6 @@ pub trait Composites: Send + Sync {
 
     /// Runs the last function of `text`, which errors call `name`, on values that fit its parameters.
     fn function(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value>;
-
-    /// The same by plans, where the runtime makes plans: of text that runs again and again.
-    fn planned(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value> {
-        self.function(name, text, values, run)
-    }
 }
 
 /// Calls methods of script classes for ops that need them (`sort` of a list of objects).
@@ -264,15 +259,6 @@ impl Run {
         let composites = self.composites.borrow().clone();
         match composites {
             Some(composites) => composites.function(name, text, values, self),
-            None => Err(Diagnostic::unsupported(format!("{name} is TorchScript, which cannot run here"))),
-        }
-    }
-
-    /// The same by plans: of text that runs again and again.
-    pub fn planned(&self, name: &str, text: &str, values: Vec<Value>) -> Result<Value> {
-        let composites = self.composites.borrow().clone();
-        match composites {
-            Some(composites) => composites.planned(name, text, values, self),
             None => Err(Diagnostic::unsupported(format!("{name} is TorchScript, which cannot run here"))),
         }
     }

@@ -213,7 +213,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("specialize", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,remove-mutation{exact},dce-graph"),
     ("device-plan", "specialize,decompose-norms,fold-constants,cse,propagate-shapes,dce-graph,fuse{alone}"),
     ("plan", "specialize,fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse"),
-    ("update-plan", "specialize,functionalize{elementwise},remove-mutation{exact},cse,simplify,propagate-shapes,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse,fuse-copies"),
+    ("update-plan", "specialize,functionalize{elementwise},remove-mutation{exact},cse,simplify,propagate-shapes,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse,fuse-copies,dce-graph"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),

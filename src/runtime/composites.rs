@@ -5,26 +5,20 @@ use super::traceback::RAISED;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Composites, Op, Outputs, Registry, Run};
 use crate::frontend::script::compile_source;
-use crate::passes::{self, Pipeline};
 use crate::value::Value;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::sync::{Arc, LazyLock};
 
 /// The one table of compiled meanings over the built-in ops: programs over them share it.
-static BUILTIN: LazyLock<Arc<ScriptComposites>> =
-    LazyLock::new(|| Arc::new(ScriptComposites::new(Registry::builtin())));
-
-/// Texts with plans that are kept: they are made with options in them, of which there may be any number.
-const PLANNED: usize = 1024;
-/// Kinds of arguments that such a text has plans for: the shapes of a model's parameters.
-const KINDS: usize = 1024;
+static BUILTIN: LazyLock<Arc<ScriptComposites>> = LazyLock::new(|| {
+    Arc::new(ScriptComposites { registry: Registry::builtin(), compiled: RwLock::default() })
+});
 
 /// Compiled meanings by their text.
 pub struct ScriptComposites {
     registry: Arc<Registry>,
     compiled: RwLock<HashMap<String, Program>>,
-    planned: RwLock<HashMap<String, Program>>,
 }
 
 impl ScriptComposites {
@@ -38,40 +32,21 @@ impl ScriptComposites {
 
     /// Meanings over other ops.
     pub fn new(registry: Arc<Registry>) -> ScriptComposites {
-        ScriptComposites { registry, compiled: RwLock::default(), planned: RwLock::default() }
+        ScriptComposites { registry, compiled: RwLock::default() }
     }
 
     fn program(&self, name: &str, text: &str) -> Result<Program> {
         if let Some(program) = self.compiled.read().get(text) {
             return Ok(program.clone());
         }
-        let program = self.compile(name, text)?;
-        self.compiled.write().insert(text.to_string(), program.clone());
-        Ok(program)
-    }
-
-    fn compile(&self, name: &str, text: &str) -> Result<Program> {
         let module =
             compile_source(&self.registry, &Source::new(format!("<{name}>"), text)).map_err(|d| {
                 let place = d.report().span.as_ref().map_or(0, |span| span.line_column().0);
                 Diagnostic::unsupported(format!("line {place} of {name} does not compile: {}", d.message()))
             })?;
-        Ok(Program::with(module, None, Arc::clone(&self.registry)))
-    }
-
-    fn planned_program(&self, name: &str, text: &str) -> Result<Program> {
-        static OPTIMIZE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("optimize"));
-        if let Some(program) = self.planned.read().get(text) {
-            return Ok(program.clone());
-        }
-        let pipeline = OPTIMIZE.as_ref().map_err(Clone::clone)?;
-        let program = self.compile(name, text)?;
-        let program = program.transformed(|module, registry| pipeline.run(module, registry).map(|_| ()))?;
-        let mut planned = self.planned.write();
-        if planned.len() >= PLANNED {
-            planned.clear();
-        }
-        Ok(planned.entry_ref(text).or_insert_with(|| program.planned_for(KINDS)).clone())
+        let program = Program::with(module, None, Arc::clone(&self.registry));
+        self.compiled.write().insert(text.to_string(), program.clone());
+        Ok(program)
     }
 }
 
@@ -104,11 +79,6 @@ impl Composites for ScriptComposites {
     fn function(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value> {
         let program = self.program(name, text)?;
         run.meaning(name, || program.run_last(values, run))
-    }
-
-    fn planned(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value> {
-        let program = self.planned_program(name, text)?;
-        run.meaning(name, || program.run_last_planned(values, run))
     }
 }
 

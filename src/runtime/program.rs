@@ -117,7 +117,7 @@ impl Program {
     }
 
     /// As [`Program::planned`], with plans kept for so many kinds of arguments of a function at least, whatever runs say.
-    pub(super) fn planned_for(&self, kinds: usize) -> Program {
+    pub(crate) fn planned_for(&self, kinds: usize) -> Program {
         let planned = self.planned();
         let plans = planned.0.executor.as_ref().map(|_| kinds);
         planned.with_module(planned.0.module.clone(), Setting { plans, ..planned.setting() })
@@ -400,7 +400,7 @@ impl Program {
     }
 
     /// The same by a plan for its arguments, where the program makes plans.
-    pub(super) fn run_last_planned(&self, arguments: Vec<Value>, run: &Run) -> Result<Value> {
+    pub(crate) fn run_last_planned(&self, arguments: Vec<Value>, run: &Run) -> Result<Value> {
         match self.0.module.functions.last() {
             Some((_, function)) => self.0.call_planned(function, None, arguments, run),
             None => Err(Diagnostic::internal("a module without functions")),

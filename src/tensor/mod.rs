@@ -227,7 +227,7 @@ impl Tensor {
     /// The integers of a quantized tensor over the same storage; the tensor itself where it is not quantized.
     pub fn integers(&self) -> Tensor {
         let mut meta = self.meta();
-        if meta.quantizer.is_none() {
+        if !meta.dtype.is_quantized() {
             return self.clone();
         }
         meta.dtype = meta.dtype.integer_repr();

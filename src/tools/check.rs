@@ -659,7 +659,7 @@ fn answer(
     run.seed(treatment.seed);
     if case.train.is_some() {
         *learned = gradients::train(case, &program, &run)?;
-        *reports = (program.fusion_report(), program.plan_report());
+        *reports = learned.reports.take().unwrap_or_default();
         return Ok(Answer::Returned(Value::None));
     }
     let before = treatment.aliases.then(|| check_aliases::Before::of(args));

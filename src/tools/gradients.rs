@@ -2,10 +2,11 @@
 
 use super::case::{Case, compare, decode, encode, tolerance};
 use crate::autodiff::Optimizer;
+use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Gradients, Run};
 use crate::ir::Symbol;
-use crate::runtime::Program;
+use crate::runtime::{PlanReport, Program};
 use crate::tensor::{DType, Tensor};
 use crate::training::{Loss, Trainer};
 use crate::value::Value;
@@ -19,6 +20,8 @@ pub struct Learned {
     /// Those of their weighted sum.
     pub(super) second: Option<Vec<Option<Tensor>>>,
     losses: Option<Vec<f64>>,
+    /// What became of groups and plans in training.
+    pub(super) reports: Option<(FusionReport, PlanReport)>,
     parameters: Vec<(String, Tensor)>,
     buffers: Vec<(String, Tensor)>,
 }
@@ -193,6 +196,7 @@ pub fn train(case: &Case, program: &Program, run: &Run) -> Result<Learned> {
     };
     Ok(Learned {
         losses: Some(losses),
+        reports: Some(trainer.reports()),
         parameters: named(names("parameters_after").iter(), program),
         buffers: named(names("buffers_after").iter(), program),
         ..Learned::default()

@@ -7,6 +7,7 @@ mod checkpoint;
 mod loss;
 mod parameters;
 mod schedule;
+mod steps;
 mod trainer;
 
 pub use batches::Batches;

@@ -3,10 +3,12 @@
 use super::loss::{Loss, library};
 use super::parameters::{Modes, Named, matches, parameters, recording};
 use super::schedule::Schedule;
+use super::steps::Steps;
 use crate::autodiff::Optimizer;
+use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Gradients, Run};
-use crate::runtime::Program;
+use crate::runtime::{PlanReport, Program};
 use crate::tensor::Tensor;
 use crate::value::Value;
 
@@ -59,6 +61,8 @@ pub struct Trainer {
     /// Groups of parameters by pattern, with their options; the rest is the last group.
     groups: Vec<(String, Vec<(String, Value)>)>,
     ready: bool,
+    /// The optimizer's steps with plans, where the program has them.
+    compiled: Option<Steps>,
     pub(super) steps: u64,
 }
 
@@ -74,8 +78,8 @@ struct Task {
 impl Trainer {
     /// A trainer of a loaded program, whose function `entry` is called. All parameters that require gradients are trained, with
     /// the options of the optimizer. The modules stay in their modes; see [`Trainer::train_mode`].
-    pub fn new(program: Program, entry: &str, loss: Loss, mut optimizer: Optimizer) -> Result<Trainer> {
-        optimizer.set_planned(program.has_plans());
+    pub fn new(program: Program, entry: &str, loss: Loss, optimizer: Optimizer) -> Result<Trainer> {
+        let steps = program.has_plans().then(|| Steps::new(program.registry()));
         program.parameters(entry)?;
         let (entry, library) = (entry.to_string(), library(program.registry())?);
         Ok(Trainer {
@@ -84,6 +88,7 @@ impl Trainer {
             schedule: None,
             groups: Vec::new(),
             ready: false,
+            compiled: steps,
             steps: 0,
         })
     }
@@ -96,6 +101,12 @@ impl Trainer {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.task.program
+    }
+
+    /// What became of the fusion groups and plans of the program and of the optimizer's steps.
+    pub fn reports(&self) -> (FusionReport, PlanReport) {
+        let own = (self.task.program.fusion_report(), self.task.program.plan_report());
+        self.compiled.as_ref().map_or(own.clone(), |steps| steps.add_reports(own))
     }
 
     /// The optimizer, with the groups once the first step was made.
@@ -191,7 +202,13 @@ impl Trainer {
         if !self.optimizer.needs_closure() {
             gradients()?;
         }
-        self.optimizer.step(run, &mut gradients)?;
+        match &mut self.compiled {
+            Some(steps) => {
+                let mut compiled = |text: &str, values: Vec<Value>| steps.run(text, values, run);
+                self.optimizer.step(run, &mut gradients, Some(&mut compiled))?;
+            }
+            None => self.optimizer.step(run, &mut gradients, None)?,
+        }
         self.steps += 1;
         Ok(Step { loss: first.unwrap_or(f64::NAN), norm, rate })
     }

@@ -322,3 +322,51 @@ def f(xs: List[int]):
     g(xs)
     return xs
 #> f([])
+#--- looked_up_where_made
+def f(x: Tensor, k: str):
+    d = {"a": x, "b": x * 2, "a": x + 1}
+    e = {1: "one", 2: "two"}
+    r = {0.0: 1, 1.5: 2}
+    return d["a"], d.get("c", x), len(d), "b" in d, k in d, e[2], e.get(3), r[-0.0], 1.5 in r
+#> f(torch.ones(2), "b")
+#--- set_behind_a_lookup
+def f(x: Tensor, c: bool):
+    d = {"a": x}
+    first = d["a"]
+    if c:
+        d["a"] = x + 1
+        d["b"] = x
+    n = len(d)
+    for i in range(2):
+        d["a"] = d["a"] * 2
+        if "a" in d:
+            n += i
+    return first, d["a"], n, "b" in d, d.get("b")
+#> f(torch.ones(2), True)
+#> f(torch.ones(2), False)
+#--- missing_where_made
+def f(x: Tensor):
+    d = {"a": x}
+    return d["b"]
+#> f(torch.ones(2))
+#--- kept_and_taken_out
+def g(d: Dict[str, Tensor]):
+    d["a"] = torch.zeros(1)
+    return d
+
+def f(x: Tensor):
+    d = {"a": x, "b": x}
+    e = {"a": x}
+    g(e)
+    del d["a"]
+    p = d.pop("b")
+    return p, len(d), "a" in d, e["a"], e
+#> f(torch.ones(2))
+#--- lookups_share_the_object
+def f(x: Tensor):
+    d = {"a": x}
+    d["a"].add_(1)
+    y = d["a"]
+    y.mul_(3)
+    return d["a"], x, y is x
+#> f(torch.ones(2))

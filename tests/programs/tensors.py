@@ -307,3 +307,48 @@ def true_where_expanded(x: Tensor, mask: Tensor):
     return x
 
 #> true_where_expanded(torch.zeros(1, 3, dtype=torch.bool), torch.tensor([[True, False, False], [False, True, False]]))
+#--- step_in_place
+def step_in_place(p: Tensor, g: Tensor, m: Tensor, lr: float):
+    m.mul_(0.9).add_(g)
+    p.add_(m, alpha=-lr)
+    return p.clone(), m.clone()
+
+#> step_in_place(torch.ones(3, 2), torch.arange(6.0).view(3, 2), torch.full((3, 2), 2.0), 0.5)
+#> step_in_place(torch.ones(3, 2).t(), torch.arange(6.0).view(2, 3), torch.full((2, 3), 2.0), 0.5)
+#> step_in_place(torch.ones(3, 2), torch.arange(2.0), torch.full((3, 2), 2.0), 0.5)
+#> step_in_place(torch.ones(3, 2, dtype=torch.float64), torch.arange(6.0).view(3, 2), torch.full((3, 2), 2.0, dtype=torch.float16), 0.5)
+#> step_in_place(torch.ones(2, 2), torch.ones(3, 2, 2), torch.ones(2, 2), 0.5)
+#> step_in_place(torch.tensor(2.0), torch.tensor(1.0), torch.tensor(3.0), 0.5)
+#> step_in_place(torch.ones(0, 2), torch.ones(0, 2), torch.ones(0, 2), 0.5)
+#--- step_over_shared_memory
+def step_over_shared_memory(x: Tensor):
+    p = x[:2]
+    m = x[1:]
+    m.mul_(0.5).add_(p.clone())
+    p.add_(m, alpha=-2.0)
+    return x
+
+def twice(x: Tensor):
+    x.mul_(2).add_(x)
+    x.copy_(x + 1)
+    x.sub_(x.t())
+    return x.clone()
+
+def both(a: Tensor, b: Tensor):
+    a.mul_(2).add_(b)
+    b.add_(a).neg_()
+    return a, b
+
+#> step_over_shared_memory(torch.arange(3.0))
+#> twice(torch.arange(4.0).view(2, 2))
+#> both(torch.arange(3.0), torch.ones(3))
+#--- accumulated_in_place
+def accumulated_in_place(x: Tensor, total: Tensor, count: Tensor):
+    total.add_(x.abs()).clamp_(max=5.0)
+    count.add_(1)
+    mean = total / count
+    count.copy_(count * 2)
+    return mean, total.clone(), count.clone()
+
+#> accumulated_in_place(torch.tensor([1.0, -7.0]), torch.zeros(2), torch.tensor([1, 2]))
+#> accumulated_in_place(torch.tensor([1.0, -7.0]), torch.zeros(2), torch.tensor([1.5, 2.5]))

@@ -30,6 +30,9 @@ const IGNORED: &[(&str, Value)] = &[
 /// Computes the loss anew and the gradients of all parameters.
 pub type Closure<'a> = &'a mut dyn FnMut() -> Result<f64>;
 
+/// Runs the last function of a text on values that fit its parameters, where the text stays the same from step to step.
+pub type RunText<'a> = &'a mut dyn FnMut(&str, Vec<Value>) -> Result<()>;
+
 /// An optimizer with its parameters and what it keeps of each.
 pub struct Optimizer {
     kind: &'static Kind,
@@ -38,8 +41,6 @@ pub struct Optimizer {
     groups: Vec<Group>,
     states: HashMap<usize, State>,
     lbfgs: lbfgs::Memory,
-    /// Whether steps run by plans.
-    planned: bool,
 }
 
 /// Parameters with the same options.
@@ -55,11 +56,13 @@ pub struct Group {
 struct State {
     tensors: Dict,
     steps: i64,
+    /// Whether a step found all that it keeps.
+    complete: bool,
 }
 
 impl Default for State {
     fn default() -> State {
-        State { tensors: Dict::new(Type::str(), Type::tensor()), steps: 0 }
+        State { tensors: Dict::new(Type::str(), Type::tensor()), steps: 0, complete: false }
     }
 }
 
@@ -92,16 +95,10 @@ impl Optimizer {
             groups: Vec::new(),
             states: HashMap::new(),
             lbfgs: lbfgs::Memory::default(),
-            planned: false,
         };
         // Slips show before there are parameters.
         optimizer.options(&[])?;
         Ok(optimizer)
-    }
-
-    /// Lets steps run by plans: what changes a parameter, and what is kept of it, is one kernel.
-    pub fn set_planned(&mut self, planned: bool) {
-        self.planned = planned;
     }
 
     /// What it is called.
@@ -168,18 +165,19 @@ impl Optimizer {
     }
 
     /// Changes parameters by their gradients; those without one stay. Nothing is recorded. The closure is called by optimizers
-    /// that ask for it, with gradients recorded; others find the gradients in the parameters.
-    pub fn step(&mut self, run: &Run, closure: Closure<'_>) -> Result<()> {
+    /// that ask for it, with gradients recorded; others find the gradients in the parameters. Where all that is kept of a
+    /// parameter is there already, `compiled` changes it, if there is that.
+    pub fn step(&mut self, run: &Run, closure: Closure<'_>, compiled: Option<RunText<'_>>) -> Result<()> {
         let former = run.set_grad_enabled(false);
         let done = match self.needs_closure() {
             true => self.lbfgs_step(run, closure),
-            false => self.update_all(run),
+            false => self.update_all(run, compiled),
         };
         run.set_grad_enabled(former);
         done
     }
 
-    fn update_all(&mut self, run: &Run) -> Result<()> {
+    fn update_all(&mut self, run: &Run, mut compiled: Option<RunText<'_>>) -> Result<()> {
         let what = format!("the optimizer {}", self.kind.name);
         for group in &self.groups {
             let options: Vec<Value> = group.options.iter().flat_map(|(_, value)| flat(value)).collect();
@@ -188,9 +186,11 @@ impl Optimizer {
                 let Some(gradient) = parameter.grad() else { continue };
                 let state = self.states.entry(parameter.id()).or_default();
                 state.steps += 1;
-                if self.planned && !state.tensors.entries().is_empty() {
+                if let Some(compiled) = &mut compiled
+                    && state.complete
+                {
                     let (text, values) = steps.of(parameter, gradient.detach(), state, group.rate());
-                    run.planned(&what, text, values)?;
+                    compiled(text, values)?;
                     continue;
                 }
                 let mut values = vec![
@@ -200,7 +200,9 @@ impl Optimizer {
                     Value::Int(state.steps),
                 ];
                 values.extend(options.iter().cloned());
+                let kept = state.tensors.entries().len();
                 run.function(&what, &self.text, values)?;
+                state.complete = state.tensors.entries().len() == kept;
             }
         }
         Ok(())

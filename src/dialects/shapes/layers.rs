@@ -345,7 +345,7 @@ fn transformed(operands: &Operands<'_>, kind: Transform) -> Results {
             let own = size.known()?;
             let length = match (asked, kind == Transform::Real && is_last) {
                 (Some(asked), _) => *asked,
-                (None, true) => (own - 1).checked_mul(2)?,
+                (None, true) => own.checked_sub(1)?.checked_mul(2)?,
                 (None, false) => own,
             };
             *size = Dim::Known(if kind == Transform::Half && is_last { length / 2 + 1 } else { length });

@@ -10,6 +10,8 @@ pub mod products;
 pub mod reductions;
 pub mod trial;
 pub mod views;
+#[cfg(test)]
+mod tests;
 
 use super::{Fact, Family, LayerPart, Op, OpDef, Variant};
 use crate::ir::{Dim, TensorType, Type, TypeKind};

@@ -235,7 +235,7 @@ pub fn select(operands: &Operands<'_>) -> Results {
     let dim = operands.int("dim");
     let sizes = |sizes: &[Dim]| {
         let mut sizes = sizes.to_vec();
-        sizes.remove(wrap(dim?, sizes.len())?);
+        sizes.remove(wrap(dim?, sizes.len()).filter(|dim| *dim < sizes.len())?);
         Some(sizes)
     };
     // Strides are the same whichever is selected.

@@ -1,7 +1,7 @@
 //! What became of calls of a program that makes plans: how many plans were built, how many calls found one, and which
 //! calls ran without one and why. Nothing else tells that a call ran slowly though it could have been planned.
 
-use crate::backends::Reasons;
+use crate::backends::{Reasons, add_reasons};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,6 +48,24 @@ pub struct PlanReport {
     pub forced_misses: u64,
     /// Calls that ran without a plan, by reason.
     pub unplanned: BTreeMap<String, u64>,
+}
+
+impl PlanReport {
+    /// Adds the counts of another program.
+    pub fn add(&mut self, other: &PlanReport) {
+        self.built += other.built;
+        self.build_time += other.build_time;
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.outdated += other.outdated;
+        self.evicted += other.evicted;
+        self.recording += other.recording;
+        self.kept_bytes += other.kept_bytes;
+        self.packed += other.packed;
+        self.shared_packs += other.shared_packs;
+        self.forced_misses += other.forced_misses;
+        add_reasons(&mut self.unplanned, &other.unplanned);
+    }
 }
 
 impl PlanCounters {

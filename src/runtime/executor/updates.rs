@@ -81,3 +81,106 @@ impl Updates {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::diag::Source;
+    use crate::dialects::{Registry, Run};
+    use crate::frontend::script::compile_source;
+    use crate::runtime::Program;
+    use crate::tensor::Tensor;
+    use crate::tensor::view::{narrow, transpose};
+    use crate::value::Value;
+
+    const SOURCE: &str = "def f(m: Tensor, p: Tensor, g: Tensor, rate: float) -> Tensor:
+    m.mul_(0.5).add_(g)
+    p.add_(m, alpha=-rate)
+    return p + g
+";
+
+    fn program() -> Program {
+        let module = compile_source(&Registry::builtin(), &Source::new("test.py", SOURCE)).expect("compiles");
+        Program::new(module)
+    }
+
+    fn numbers(sizes: &[i64], from: i64) -> Tensor {
+        let count = sizes.iter().product::<i64>();
+        let values: Vec<f32> = (from..from + count).map(|n| n as f32 / 8.0).collect();
+        Tensor::from_vec(&values, sizes).expect("small")
+    }
+
+    /// What a call gives, and what its arguments are afterwards.
+    fn call(program: &Program, tensors: &[Tensor; 3], run: &Run) -> Vec<Vec<f32>> {
+        let mut values: Vec<Value> = tensors.iter().cloned().map(Value::Tensor).collect();
+        values.push(Value::Float(0.25));
+        let answer = program.run("f", values, run).expect("runs");
+        let answer = answer.to_tensor().expect("a tensor").clone();
+        tensors.iter().chain([&answer]).map(|t| t.to_vec::<f32>().expect("of floats")).collect()
+    }
+
+    fn three() -> [Tensor; 3] {
+        [numbers(&[3, 4], 1), numbers(&[3, 4], 20), numbers(&[3, 4], 50)]
+    }
+
+    #[test]
+    fn what_a_call_writes_is_written_by_one_kernel() {
+        let (plain, planned, run) = (program(), program().planned(), Run::silent());
+        for _ in 0..3 {
+            assert_eq!(call(&plain, &three(), &run), call(&planned, &three(), &run));
+        }
+        let (plans, fusion) = (planned.plan_report(), planned.fusion_report());
+        assert_eq!((plans.built, plans.hits, plans.unplanned_calls()), (1, 2, 0));
+        assert_eq!((fusion.groups, fusion.fused_calls, fusion.op_by_op_calls()), (1, 3, 0));
+    }
+
+    #[test]
+    fn tensors_are_counted_as_written() {
+        let (planned, run, tensors) = (program().planned(), Run::silent(), three());
+        call(&planned, &tensors, &run);
+        assert_eq!(tensors.each_ref().map(Tensor::version), [1, 1, 0]);
+    }
+
+    /// Where an argument looks at the memory of one that is written to, the order of writes and reads shows.
+    #[test]
+    fn arguments_that_share_memory_run_as_written() {
+        let (plain, planned, run) = (program(), program().planned(), Run::silent());
+        let sharing: [fn() -> [Tensor; 3]; 3] = [
+            || {
+                let m = numbers(&[3, 4], 1);
+                [m.clone(), numbers(&[3, 4], 20), m]
+            },
+            // Two rows of one matrix, the one and the next.
+            || {
+                let rows = numbers(&[4, 4], 1);
+                let part = |from| rows.look(|layout| narrow(layout, 0, from, 2)).expect("fits");
+                [part(0), numbers(&[2, 4], 20), part(2)]
+            },
+            || {
+                let m = numbers(&[3, 4], 1);
+                [m.clone(), m, numbers(&[3, 4], 50)]
+            },
+        ];
+        for tensors in sharing {
+            call(&planned, &three(), &run);
+            assert_eq!(call(&plain, &tensors(), &run), call(&planned, &tensors(), &run));
+        }
+        let reason = "an argument shares memory with a tensor that the call writes to";
+        assert_eq!(planned.plan_report().unplanned.get(reason), Some(&3));
+    }
+
+    /// Tensors of other strides, and parts of larger ones, are written where they lie.
+    #[test]
+    fn views_are_written_where_they_lie() {
+        let (plain, planned, run) = (program(), program().planned(), Run::silent());
+        let tensors = || {
+            let whole = numbers(&[4, 6], 1);
+            let part = whole.look(|layout| narrow(layout, 1, 2, 3)).expect("fits");
+            let part = part.look(|layout| transpose(layout, 0, 1)).expect("a matrix");
+            (whole, [part, numbers(&[3, 4], 20), numbers(&[3, 4], 50)])
+        };
+        let ((plain_whole, plain_args), (whole, args)) = (tensors(), tensors());
+        assert_eq!(call(&plain, &plain_args, &run), call(&planned, &args, &run));
+        assert_eq!(plain_whole.to_vec::<f32>().expect("floats"), whole.to_vec::<f32>().expect("floats"));
+        assert_eq!(planned.fusion_report().fused_calls, 1);
+    }
+}
