@@ -1,7 +1,8 @@
 //! Looks up in dictionaries that are made in the graph with constant keys: what is asked of such a dictionary (an item, whether
 //! a key is there, how many there are) is known where it is made, unless an item that is set may change it.
 //!
-//! A dictionary that anything else uses stays as it is: somebody may take items out, or keep it.
+//! A dictionary that anything else uses stays as it is: somebody may take items out, or keep it. So does one with an item that is
+//! computed and that nobody would need any more: dead code goes, with random numbers that it draws and errors that it raises.
 
 use super::{Context, constants, dce};
 use crate::diag::Result;
@@ -15,8 +16,12 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             continue;
         }
         let Some(made) = Made::of(graph, made) else { continue };
-        for op in made.questions.clone() {
-            let Some(answer) = made.answer(graph, op) else { continue };
+        let answers: Vec<_> = made.questions.iter().map(|op| (*op, made.answer(graph, *op))).collect();
+        if !made.stays_needed(graph, &answers) {
+            continue;
+        }
+        for (op, answer) in answers {
+            let Some(answer) = answer else { continue };
             if !context.step(|| format!("knows {}", graph.op_line(op).trim())) {
                 return Ok(changed);
             }
@@ -32,11 +37,14 @@ struct Made {
     items: Vec<(DictKey, ValueId)>,
     /// Keys that are set later; None for one that only the run knows.
     set: Vec<Option<DictKey>>,
+    /// What is set, and by which ops.
+    set_values: Vec<(OpId, Option<ValueId>)>,
     /// The ops that ask it something.
     questions: Vec<OpId>,
 }
 
 /// What a question's op becomes.
+#[derive(Clone)]
 enum Answer {
     Same(ValueId),
     Constant(Value),
@@ -52,10 +60,13 @@ impl Made {
                 None => items.push((key, pair[1])),
             }
         }
-        let mut found = Made { items, set: Vec::new(), questions: Vec::new() };
+        let mut found = Made { items, set: Vec::new(), set_values: Vec::new(), questions: Vec::new() };
         for used in graph.uses(graph.result(made, 0)?) {
             match (graph.kind(used.op).as_str(), used.index) {
-                ("aten::_set_item", 0) => found.set.push(key_of(graph, graph.operand(used.op, 1)?)),
+                ("aten::_set_item", 0) => {
+                    found.set.push(key_of(graph, graph.operand(used.op, 1)?));
+                    found.set_values.push((used.op, graph.operand(used.op, 2)));
+                }
                 ("aten::len" | "aten::__contains__" | "aten::__getitem__" | "aten::get", 0) => {
                     found.questions.push(used.op);
                 }
@@ -63,6 +74,27 @@ impl Made {
             }
         }
         Some(found)
+    }
+
+    /// Whether all that would run before still runs when questions have their answers: one is left that is needed, or each
+    /// item is an answer that is needed, a constant or an argument.
+    fn stays_needed(&self, graph: &Graph, answers: &[(OpId, Option<Answer>)]) -> bool {
+        let is_set = |user: OpId| self.set_values.iter().any(|(op, _)| *op == user);
+        let is_needed =
+            |op: OpId| graph.results(op).iter().any(|v| graph.uses(*v).any(|used| !is_set(used.op)));
+        if answers.iter().any(|(op, answer)| answer.is_none() && is_needed(*op)) {
+            return true;
+        }
+        let is_answer = |value: ValueId| {
+            let same = |(op, answer): &(OpId, Option<Answer>)| {
+                matches!(answer, Some(Answer::Same(found)) if *found == value) && is_needed(*op)
+            };
+            answers.iter().any(same)
+        };
+        let may_go = |value: ValueId| graph.def_op(value).is_none_or(|op| graph.kind(op) == "prim::Constant");
+        let values = self.items.iter().map(|(_, value)| Some(*value));
+        let mut values = values.chain(self.set_values.iter().map(|(_, value)| *value));
+        values.all(|value| value.is_some_and(|value| is_answer(value) || may_go(value)))
     }
 
     /// What an op finds out. None where only the run knows, or where it raises.

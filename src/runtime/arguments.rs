@@ -7,8 +7,8 @@ use super::python_repr::{class_name, repr};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Elem;
 use crate::ir::subtype::why_not_subtype;
-use crate::ir::{Argument, Module, Schema, Symbol, Type, TypeKind};
-use crate::tensor::{DType, view};
+use crate::ir::{Argument, Dim, Function, Module, Schema, Symbol, TensorType, Type, TypeKind};
+use crate::tensor::{DType, Tensor, view};
 use crate::value::{Dict, List, Object, Tuple, Value};
 use num_complex::Complex64;
 use std::sync::Arc;
@@ -457,4 +457,45 @@ fn infer(value: &Value, depth: usize) -> Conversion {
 /// Dtypes are ints to programs: the code of a dtype as an argument.
 pub fn dtype_argument(dtype: DType) -> Value {
     Value::Int(dtype.code())
+}
+/// That tensors are what the types of a function's graph say of them, which the passes before plans have relied on. Types of source say nothing but
+/// `Tensor`; those of graph text may say dtype, sizes and strides.
+pub(super) fn have_their_types(function: &Function, values: &[Value]) -> Result<()> {
+    let graph = &function.graph;
+    for (input, value) in graph.inputs().iter().zip(values) {
+        let (TypeKind::Tensor(ty), Value::Tensor(tensor)) = (graph.ty(*input).kind(), value) else {
+            continue;
+        };
+        let says_something = ty.dtype.is_some() || ty.sizes.is_some();
+        if says_something && !is_of(ty, tensor) {
+            let (name, dtype) = (graph.display_name(*input), tensor.dtype().name());
+            let (sizes, strides) = (tensor.sizes(), tensor.strides());
+            let message = format!(
+                "%{name} is a {dtype} of sizes {:?} and strides {:?}, and its type says {}",
+                sizes.as_slice(),
+                strides.as_slice(),
+                graph.ty(*input)
+            );
+            let hint = "the default passes rely on types: give what the type describes, or run others \
+                        (--passes '', or erase-shape-information,default)";
+            return Err(Diagnostic::input(message).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+fn is_of(ty: &TensorType, tensor: &Tensor) -> bool {
+    let (sizes, strides) = (tensor.sizes(), tensor.strides());
+    let same_dims = |dims: &[Dim]| {
+        dims.len() == sizes.len()
+            && dims.iter().zip(&sizes).all(|(dim, size)| dim.known().is_none_or(|dim| dim == *size))
+    };
+    // The stride of a dimension of one element is never walked.
+    let same_strides = |known: &[Option<i64>]| {
+        let mut all = known.iter().zip(&strides).zip(&sizes);
+        all.all(|((known, stride), size)| *size == 1 || known.is_none_or(|known| known == *stride))
+    };
+    ty.dtype.is_none_or(|dtype| dtype == tensor.dtype())
+        && ty.sizes.as_deref().is_none_or(same_dims)
+        && (tensor.numel() == 0 || ty.strides.as_deref().is_none_or(same_strides))
 }

@@ -6,7 +6,7 @@
 use super::code::{Compiler, Context, Operand, Register, Step};
 use super::interpreter::{Machine, Values};
 use crate::backends::{self, Backend, LoopRest, ScalarKernel};
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
 use crate::lowering::scalars::pass::KERNEL;
 use crate::lowering::{Target, scalars};
@@ -158,7 +158,8 @@ pub(super) fn compiled(
         Ok(lowered) => lowered,
         Err(error) if named.is_some() => return Err(error),
         // What is no loop over numbers.
-        Err(_) => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+        Err(error) => return Err(error),
     };
     let holders =
         |values: Vec<ValueId>| values.into_iter().map(|v| compiler.holder(op, v)).collect::<Result<Vec<_>>>();

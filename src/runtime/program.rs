@@ -383,6 +383,9 @@ impl Program {
         bound: Vec<Value>,
         run: &Run,
     ) -> Result<Value> {
+        if self.has_plans() {
+            arguments::have_their_types(function, &bound)?;
+        }
         prepare(run, &self.0.registry);
         let former = run.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
         let result = self.0.call_planned(function, receiver, bound, run);

@@ -72,7 +72,7 @@ fn built_in_passes() -> PassSet {
 }
 
 /// A table with what a dialect file declares, of which all is checked that can be.
-fn of_text(registry: &Arc<Registry>, source: &Arc<Source>) -> Result<Arc<Registry>> {
+pub(crate) fn of_text(registry: &Arc<Registry>, source: &Arc<Source>) -> Result<Arc<Registry>> {
     let loaded = facts::checked(registry, text::load(registry, source)?, Some(source))?;
     lowerings::of_text(&loaded, source)
 }

@@ -4,7 +4,7 @@ use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
 use super::{
     bench, cache, check, demo, dialect, docs, explain, filecheck, grad, inspect, lit, lsp, opt, profile,
-    reduce, rules, run, save, train, translate, warm,
+    reduce, rules, run, save, threads, train, translate, warm,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::toolkit::Toolkit;
@@ -248,8 +248,20 @@ pub fn main(words: impl IntoIterator<Item = OsString>, toolkit: &Toolkit) -> i32
     match called.to_str() {
         Some("FileCheck") => filecheck_as(&words, &mut io),
         Some("lit") => lit_as(&words, toolkit),
+        // What stands behind `lit` is lit's, which has a `--timeout` of its own, but for limits that it has not.
+        _ if words.get(1).is_some_and(|word| word == "lit") && !words.iter().any(is_own_limit) => {
+            run_lit(&words[2..], toolkit)
+        }
         _ => start(words, &mut io, true),
     }
+}
+
+/// Whether a word is a limit of the command that lit has not.
+fn is_own_limit(word: &OsString) -> bool {
+    const OWN: [&str; 6] =
+        ["--max-memory", "--max-steps", "--max-depth", "--max-output", "--max-warnings", "--max-forks"];
+    let name = word.to_str().and_then(|word| word.split('=').next());
+    name.is_some_and(|name| OWN.contains(&name))
 }
 
 /// Runs a command on the given streams.
@@ -288,7 +300,8 @@ fn own_name(mut error: Diagnostic, name: &str) -> Diagnostic {
 /// Runs a command. With `owns_process`, work that goes on after the command's time ends the process.
 fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_process: bool) -> i32 {
     let words = opt::join_timing(words.into_iter().collect());
-    if let Err(error) = io.toolkit.check() {
+    let fit = io.toolkit.check().and_then(|()| threads::check_environment());
+    if let Err(error) = fit {
         io.message(&render::human(&error));
         return 1;
     }

@@ -15,6 +15,7 @@ use crate::frontend::dialect;
 use crate::ir::{Attr, Function, Module, Type, TypeKind};
 use crate::runtime::{Program, ScriptComposites};
 use crate::tensor::Tensor;
+use crate::toolkit;
 use crate::tools::limits::LimitOptions;
 use crate::tools::threads::ThreadOptions;
 use crate::value::Value;
@@ -64,7 +65,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let mut refused = 0;
     for file in files {
         let source = Source::new(file.display().to_string(), io.read_text(file)?);
-        registry = dialect::load(&registry, &source)?;
+        registry = toolkit::of_text(&registry, &source)?;
         let text = parse_dialect(&source)?;
         let (ops, types) = (text.ops.len(), text.types.len() + text.attributes.len());
         io.print(&format!(

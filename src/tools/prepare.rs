@@ -205,12 +205,10 @@ pub fn run_passes(
 }
 
 /// What is logged, from a command's option or else from `FLAMBEAU_LOG`: topics are passes, those that make plans
-/// among them, and `fusion` for what becomes of fusion groups at run time. An option must name what exists; the variable may be meant for another command.
+/// among them, and `fusion` for what becomes of fusion groups at run time. Both must name what exists.
 pub fn log_spec(option: Option<&str>, set: &PassSet) -> Result<LogSpec> {
-    let Some(text) = option else {
-        return LogSpec::parse(&std::env::var("FLAMBEAU_LOG").unwrap_or_default());
-    };
-    let spec = LogSpec::parse(text)?;
+    let variable = std::env::var("FLAMBEAU_LOG").unwrap_or_default();
+    let spec = LogSpec::parse(option.unwrap_or(&variable))?;
     let topics = || set.passes().iter().map(|pass| pass.name).chain(["fusion"]);
     for name in spec.names().filter(|name| *name != "*") {
         if !topics().any(|topic| topic == name) {

@@ -1,5 +1,6 @@
 //! `--threads N`, the same for every command that computes, with one default.
 
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::resources::pool;
 use clap::Args;
 
@@ -10,6 +11,23 @@ pub struct ThreadOptions {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub threads: usize,
 }
+
+/// That `FLAMBEAU_NUM_THREADS`, where it is set, is a number of threads.
+pub fn check_environment() -> Result<()> {
+    std::env::var(NUM_THREADS).map_or(Ok(()), |text| check(&text))
+}
+
+fn check(text: &str) -> Result<()> {
+    match text.trim().parse::<usize>() {
+        Ok(1..) => Ok(()),
+        _ => {
+            let message = format!("{NUM_THREADS} is '{text}', not a number of threads");
+            Err(Diagnostic::new(ErrorKind::Usage, message).hint("unset it, and all cores work"))
+        }
+    }
+}
+
+const NUM_THREADS: &str = "FLAMBEAU_NUM_THREADS";
 
 impl ThreadOptions {
     /// Lets the loops of this process run on so many threads.
@@ -23,5 +41,16 @@ impl ThreadOptions {
             0 => pool::threads(),
             threads => threads,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_is_a_number_of_threads() {
+        assert!([" 2", "64"].iter().all(|text| check(text).is_ok()));
+        assert!(["", "0", "-1", "all", "1.5"].iter().all(|text| check(text).is_err()));
     }
 }

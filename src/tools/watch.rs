@@ -3,7 +3,9 @@
 //! Budgets end work that looks at them; this is for work that does not, such as a compiler's, a single kernel's or a reader's. Where
 //! the system tells how much memory a process has (Linux), it asks budgets to end the work first.
 
-use crate::diag::{Diagnostic, render};
+use super::lit;
+
+use crate::diag::{Diagnostic, files, render};
 use crate::resources::budget::{self, bytes_text, exceeded};
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -134,6 +136,9 @@ fn end_process(why: &Diagnostic) -> ! {
     if says.is_ok() {
         let _ = done.recv_timeout(LAST_WORDS);
     }
+    // Tests and interestingness scripts that run would go on without anybody who waits for them.
+    lit::end_programs();
+    files::remove_temporary();
     // What libraries do at the end may wait for the work that is going on.
     let _ = std::thread::Builder::new().spawn(|| {
         std::thread::sleep(LAST_BREATH);

@@ -168,3 +168,8 @@ def floats_beyond_32_bits(x: float):
 
 #> floats_beyond_32_bits(1e39)
 #> floats_beyond_32_bits(float("inf"))
+#--- squares_of_wide_unsigned
+def f(x: Tensor):
+    y = x.to(torch.uint32)
+    return y ** 2
+#> f(torch.tensor([1, 2]))

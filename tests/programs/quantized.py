@@ -114,3 +114,15 @@ def f(x, at):
     q[at] = torch.tensor([0.47, 0.9])
     return q.int_repr(), torch.fill(q, 0.55).int_repr(), torch.fill(q, torch.tensor(0.25)).int_repr()
 #> f(torch.arange(4.), torch.tensor([1, 2]))
+#--- convolutions_of_chosen_scales
+def f(x, w, b):
+    q = torch.quantize_per_tensor(w, 0.02, 0, torch.qint8)
+    one = torch.ops.quantized.conv1d_prepack(q[:, :, 0], b, [1], [1], [1], 1)
+    two = torch.ops.quantized.conv2d_prepack(q, b, [2, 1], [1, 0], [1, 1], 1)
+    back = torch.ops.quantized.conv_transpose2d_prepack(q, None, [2, 2], [1, 1], [1, 0], [1, 1], 1)
+    r = [torch.ops.quantized.conv1d_dynamic(x[:, :, 0], one, False), torch.ops.quantized.conv1d_dynamic(x[:, :, 0], one, True)]
+    r.append(torch.ops.quantized.conv2d_dynamic(x, two, False))
+    r.append(torch.ops.quantized.conv2d_dynamic(x, two, True))
+    r.append(torch.ops.quantized.conv_transpose2d_dynamic(x, back, False))
+    return r
+#> f((torch.arange(128.).view(2, 4, 4, 4) * 37 % 101 - 50) / 17, (torch.arange(144.).view(4, 4, 3, 3) * 29 % 83 - 40) / 100, torch.tensor([0.5, -0.25, 0.0, 1.0]))

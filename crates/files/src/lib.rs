@@ -6,10 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Most bytes of a text that is read whole: rules, dialects, settings, check files, JSON.
@@ -153,12 +155,30 @@ pub fn create_private(folder: &Path) -> std::io::Result<()> {
 /// A folder of this process alone below the system's folder for temporary files; it goes with this value.
 pub struct Temporary(PathBuf);
 
+/// The folders of all such values that there are.
+static TEMPORARY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Removes the folders of all [`Temporary`] values: for a process that ends without dropping them.
+pub fn remove_temporary() {
+    let folders = std::mem::take(&mut *TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner));
+    for folder in folders {
+        // As where one is dropped.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
 impl Temporary {
     /// Makes the folder.
     pub fn new(name: &str) -> std::io::Result<Temporary> {
         let folder = unused_name(name);
         create_private(&folder)?;
-        Ok(Temporary(folder))
+        Ok(Temporary::of(folder))
+    }
+
+    /// A folder that goes with the value; it need not be there yet.
+    pub fn of(folder: PathBuf) -> Temporary {
+        TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.clone());
+        Temporary(folder)
     }
 
     /// Where it is.
@@ -168,12 +188,14 @@ impl Temporary {
 
     /// Leaves the folder where it is and gives its path.
     pub fn keep(self) -> PathBuf {
+        TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
         std::mem::ManuallyDrop::new(self).0.clone()
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
+        TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
         // What cannot be removed stays in the system's folder, which is cleaned by others.
         let _ = std::fs::remove_dir_all(&self.0);
     }

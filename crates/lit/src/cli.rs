@@ -3,7 +3,7 @@
 use super::discover::{Test, discover};
 use super::report::{self, Detail, Level};
 use super::teller::Teller;
-use super::{Config, Knobs, Outcome, Status, TempFolder, lint, mutate, record, run_file, workers};
+use super::{Config, Knobs, Outcome, Status, lint, mutate, record, run_file, workers};
 use flambeau_files as files;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -393,7 +393,7 @@ fn run(
     let start = Instant::now();
     // Gone at the end, whatever the end is.
     files::create_private(&config.temp)?;
-    let temp = (!words.keep).then(|| TempFolder::new(&config.temp));
+    let temp = (!words.keep).then(|| files::Temporary::of(config.temp.clone()));
     let threads = words.threads.clamp(1, tests.len().max(1));
     if words.detail.results != Level::Off {
         let all = match others.len() {

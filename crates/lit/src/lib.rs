@@ -40,6 +40,7 @@ mod tests;
 
 pub use cli::main;
 pub use mutate::Knobs;
+pub use process::end_programs;
 pub use record::records_folder;
 pub use variables::with_variables;
 
@@ -106,7 +107,7 @@ pub struct Config {
     pub tools: BTreeMap<String, Tool>,
     /// The environment of tools and programs.
     pub environment: BTreeMap<String, String>,
-    /// Where `%t` and `%T` lie. [`main`] removes it at the end; who calls [`run_file`] holds a [`TempFolder`].
+    /// Where `%t` and `%T` lie. [`main`] removes it at the end; who calls [`run_file`] holds a [`files::Temporary`].
     pub temp: PathBuf,
     /// What the command line says with `-D NAME=VALUE`, for configurations that ask.
     pub params: BTreeMap<String, String>,
@@ -176,29 +177,6 @@ impl Default for Config {
             progress: false,
             knobs: None,
         }
-    }
-}
-
-/// A folder that goes when this does, with everything in it.
-#[derive(Debug)]
-pub struct TempFolder(PathBuf);
-
-impl TempFolder {
-    /// Takes care of a folder, which need not exist yet.
-    pub fn new(path: impl Into<PathBuf>) -> TempFolder {
-        TempFolder(path.into())
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempFolder {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

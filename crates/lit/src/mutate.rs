@@ -58,7 +58,7 @@ pub(super) fn run(
     out: &mut (dyn Write + Send),
 ) -> std::io::Result<bool> {
     files::create_private(&config.temp)?;
-    let _temp = super::TempFolder::new(&config.temp);
+    let _temp = files::Temporary::of(config.temp.clone());
     let reports: Vec<Mutex<Report>> = tests.iter().map(|_| Mutex::default()).collect();
     workers::each(threads, tests.len(), |n| {
         let report = of_test(&tests[n], knobs);

@@ -148,7 +148,9 @@ fn read_state(value: &Value, parameter: &Tensor) -> Result<State> {
                         name.to_text()
                     )));
                 }
-                state.tensors.insert(&name, Value::Tensor(t.detach().copy()?))?;
+                // PyTorch converts what it loads for parameters of floats.
+                let own = if parameter.dtype().is_floating() { parameter.dtype() } else { t.dtype() };
+                state.tensors.insert(&name, Value::Tensor(t.detach().copy()?.to_dtype(own)?))?;
             }
             // A buffer that was never filled.
             (Value::Str(_), Value::None) => {}

@@ -1,7 +1,7 @@
 //! Convolutions with packed weights, transposed or not, over one to three dimensions. Results have their channels last
 //! in memory.
 
-use super::convert::{chosen, quantize};
+use super::convert::{chosen, dequantize, quantize};
 use super::ints::{Params, dense, dispatch_quant, from_memory, in_format, in_memory};
 use super::packed::{ConvWeights, Prepared, payload};
 use super::stage::{Epilogue, Stage, WeightScales};
@@ -460,23 +460,11 @@ fn lying_last(sizes: &[i64]) -> Result<Tensor> {
     plain.look(|l| crate::tensor::view::in_format(l, channels_last(sizes.len())))
 }
 
-/// The input is quantized by its extremes; the result is float32.
+/// The input is quantized by its extremes; the result is rounded to the same integers, and float32. So does PyTorch's.
 fn dynamic(x: &Tensor, conv: &ConvWeights, reduce_range: bool) -> Result<Tensor> {
-    let kernel = kernel(conv)?;
-    let (x, wide) = widened(x, conv)?;
-    let plan = plan(&x, conv, &kernel)?;
-    let params = chosen(&x, DType::QU8, reduce_range)?;
-    let x = in_format(&quantize(&dense(&x)?, params, DType::QU8)?, channels_last(x.rank()))?;
-    let stage = Stage::float(params, &kernel.scales, kernel.bias.as_deref(), Epilogue::None);
-    let items = integers(&x)?;
-    let like = lying_last(&plan.sizes)?;
-    let results = memory::built(plan.count()?, |results| {
-        sums(&items, params.zero_point as i32, conv, &kernel, &plan, |sum, output| {
-            results.push(stage.real(sum, output));
-        });
-    })?;
-    let flat = Tensor::from_vec(&results, &[results.len() as i64])?;
-    narrowed(flat.with_layout(like.layout())?, wide)
+    let params = chosen(x, DType::QU8, reduce_range)?;
+    let x = quantize(&dense(x)?, params, DType::QU8)?;
+    dequantize(&static_conv(&x, conv, params, Epilogue::None)?)
 }
 
 /// A convolution to which another quantized tensor is added before the sum is rounded.

@@ -81,7 +81,7 @@ fn steps(start: Scalar, step: Scalar, length: f64, dtype: DType) -> Result<Tenso
 }
 
 fn real_dtype(name: &str, dtype: DType) -> Result<()> {
-    if dtype.is_integral() || dtype.is_floating() {
+    if (dtype.is_integral() || dtype.is_floating()) && !dtype.is_rare() {
         return Ok(());
     }
     Err(not_implemented(name, dtype))
@@ -102,7 +102,7 @@ pub fn spaced(start: Scalar, end: Scalar, steps: i64, base: Option<f64>, dtype: 
         return Err(Diagnostic::runtime("number of steps must be non-negative"));
     }
     let name = if base.is_some() { "logspace_cpu" } else { "linspace_cpu" };
-    if dtype == DType::Bool && steps > 1 {
+    if (dtype == DType::Bool || dtype.is_rare()) && steps > 1 {
         return Err(not_implemented(name, dtype));
     }
     check_fill(start, dtype)?;
