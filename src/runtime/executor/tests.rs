@@ -211,7 +211,7 @@ fn a_written_buffer_among_the_arguments_keeps_a_call_from_its_plan() {
     assert!(forward(&full(&[2], 10.0)).contains(" 14\n"));
     let report = program.plan_report();
     assert_eq!((report.recording, report.hits), (1, 2));
-    assert_eq!(report.unplanned["an argument shares memory with a buffer that the call writes to"], 1);
+    assert_eq!(report.unplanned["an argument shares memory with a tensor that the call writes to"], 1);
 }
 
 #[test]
