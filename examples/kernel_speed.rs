@@ -25,7 +25,8 @@ fn group(inputs: usize, body: impl Fn(&mut Program, &[Sv]) -> Sv) -> GroupProgra
     let piece = Piece { output: 0, value, leaves, form: inputs, reduced: false, sums: None };
     let slot = Slot { dtype: DType::F32, pieces: SmallVec::from_slice(&[0]), concat: None };
     let (pieces, outputs) = (vec![piece], vec![slot]);
-    GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, forms, outputs }
+    let (scalars, reductions, writes) = (Vec::new(), Vec::new(), Vec::new());
+    GroupProgram { program, loads, scalars, reductions, pieces, forms, outputs, writes }
 }
 
 fn sigmoid(p: &mut Program, x: Sv) -> Sv {

@@ -133,7 +133,7 @@ impl Bound {
 
 /// The code of one function or graph.
 pub(super) struct Code {
-    /// Name that tracebacks show: the last component of the qualified name.
+    /// Name that tracebacks show: the last component of the qualified name. Empty for the work of a fusion group, which they do not show.
     pub(super) name: String,
     /// The graph that it was made from; None for one that was made on the way.
     pub(super) graph: Option<GraphId>,
@@ -376,7 +376,8 @@ impl Compiler<'_> {
             _ => match self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) {
                 Some(graph) if fusion::is_group(kind) => {
                     let parts = self.without_rows(graph)?;
-                    let mut code = compile_graph(self.inner_context(), &parts, kind.base(), depth + 1)?;
+                    // Nobody called it: it has no name in tracebacks.
+                    let mut code = compile_graph(self.inner_context(), &parts, "", depth + 1)?;
                     self.take_guards(&mut code);
                     if !Arc::ptr_eq(&parts, graph) {
                         // It is gone when the code runs.

@@ -674,9 +674,10 @@ impl Machine<'_> {
             {
                 remembered = step.anchored;
             }
-            if remembered || n + 1 == self.frames.len() {
+            let is_call = !frame.code.name.is_empty();
+            if is_call && (remembered || n + 1 == self.frames.len()) {
                 out.push((frame.code.name.clone(), span));
-            } else {
+            } else if is_call || span.is_some() {
                 place = Some(span);
             }
         }

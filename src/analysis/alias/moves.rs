@@ -70,6 +70,11 @@ impl AliasDb {
         if graph.parent(op) != graph.parent(anchor) || graph.parent(op).is_none() {
             return None;
         }
+        // Where it stands there already nothing moves, however many operands it has.
+        let neighbour = if side == Side::Before { graph.next(op) } else { graph.prev(op) };
+        if neighbour == Some(anchor) {
+            return Some(Plan { moving: Vec::new(), forward: true, passes: false });
+        }
         let forward = graph.is_before(op, anchor);
         let step = |at: OpId| if forward { graph.next(at) } else { graph.prev(at) };
         let mut moving = vec![self.footprint(graph, registry, op)];
