@@ -35,6 +35,8 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 struct Made {
     /// Keys with what stands under them when it is made; of equal ones the last counts.
     items: Vec<(DictKey, ValueId)>,
+    /// All values that it is made of.
+    given: Vec<ValueId>,
     /// Keys that are set later; None for one that only the run knows.
     set: Vec<Option<DictKey>>,
     /// What is set, and by which ops.
@@ -52,15 +54,16 @@ enum Answer {
 
 impl Made {
     fn of(graph: &Graph, made: OpId) -> Option<Made> {
-        let mut items: Vec<(DictKey, ValueId)> = Vec::new();
+        let (mut items, mut given): (Vec<(DictKey, ValueId)>, Vec<ValueId>) = Default::default();
         for pair in graph.operands(made).chunks_exact(2) {
             let key = key_of(graph, pair[0])?;
+            given.push(pair[1]);
             match items.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, value)) => *value = pair[1],
                 None => items.push((key, pair[1])),
             }
         }
-        let mut found = Made { items, set: Vec::new(), set_values: Vec::new(), questions: Vec::new() };
+        let mut found = Made { items, given, set: Vec::new(), set_values: Vec::new(), questions: Vec::new() };
         for used in graph.uses(graph.result(made, 0)?) {
             match (graph.kind(used.op).as_str(), used.index) {
                 ("aten::_set_item", 0) => {
@@ -92,7 +95,7 @@ impl Made {
             answers.iter().any(same)
         };
         let may_go = |value: ValueId| graph.def_op(value).is_none_or(|op| graph.kind(op) == "prim::Constant");
-        let values = self.items.iter().map(|(_, value)| Some(*value));
+        let values = self.given.iter().copied().map(Some);
         let mut values = values.chain(self.set_values.iter().map(|(_, value)| *value));
         values.all(|value| value.is_some_and(|value| is_answer(value) || may_go(value)))
     }

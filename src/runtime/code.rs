@@ -376,7 +376,6 @@ impl Compiler<'_> {
             _ => match self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) {
                 Some(graph) if fusion::is_group(kind) => {
                     let parts = self.without_rows(graph)?;
-                    // Nobody called it: it has no name in tracebacks.
                     let mut code = compile_graph(self.inner_context(), &parts, "", depth + 1)?;
                     self.take_guards(&mut code);
                     if !Arc::ptr_eq(&parts, graph) {

@@ -85,7 +85,7 @@ type Word = (Token, Range<usize>);
 
 impl Index {
     pub(super) fn new(text: &str) -> Index {
-        let mut reader = Reader { text, index: Index::default(), scopes: vec![HashMap::new()] };
+        let mut reader = Reader { text, index: Index::default(), scopes: Scopes::default() };
         for line in lines(text) {
             reader.line(&line);
         }
@@ -188,8 +188,48 @@ fn begins(rest: &str) -> bool {
 struct Reader<'t> {
     text: &'t str,
     index: Index,
-    /// Names of open blocks, the graph's first.
-    scopes: Vec<HashMap<&'t str, usize>>,
+    scopes: Scopes<'t>,
+}
+
+/// Names of open blocks, the graph's first. A name is found at once, however many blocks are open: text that is being written may
+/// leave all of them so.
+#[derive(Default)]
+struct Scopes<'t> {
+    /// What a name stands for: its value in each open block that gives it one, the innermost last.
+    known: HashMap<&'t str, Vec<usize>>,
+    /// The names that each block inside of the graph gives.
+    blocks: Vec<Vec<&'t str>>,
+}
+
+impl<'t> Scopes<'t> {
+    /// Blocks that are open inside of the graph.
+    fn depth(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn open(&mut self) {
+        self.blocks.push(Vec::new());
+    }
+
+    /// Closes the innermost block; the graph stays open.
+    fn close(&mut self) {
+        for name in self.blocks.pop().unwrap_or_default() {
+            if let Some(values) = self.known.get_mut(name) {
+                values.pop();
+            }
+        }
+    }
+
+    fn give(&mut self, name: &'t str, value: usize) {
+        self.known.entry(name).or_default().push(value);
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(name);
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.known.get(name)?.last().copied()
+    }
 }
 
 impl<'t> Reader<'t> {
@@ -200,7 +240,7 @@ impl<'t> Reader<'t> {
     fn line(&mut self, words: &[Word]) {
         let (Some((first, place)), Some((_, last))) = (words.first(), words.last()) else { return };
         let start = place.start;
-        let depth = self.scopes.len() - 1;
+        let depth = self.scopes.depth();
         let word = self.word(place);
         let is_header = words.iter().take(4).any(|(_, r)| self.word(r) == "graph");
         let kind = match first {
@@ -211,20 +251,20 @@ impl<'t> Reader<'t> {
             Token::Name
                 if word.starts_with("block") && matches!(words.get(1), Some((Token::Mark(b'('), _))) =>
             {
-                self.scopes.push(HashMap::new());
+                self.scopes.open();
                 self.give(words.get(1..).unwrap_or_default(), None);
                 (Line::Block, depth)
             }
             Token::Arrow => {
                 self.used(words);
-                if self.scopes.len() > 1 {
-                    self.scopes.pop();
-                }
+                self.scopes.close();
                 (Line::End, depth)
             }
             Token::Name if word == "return" => {
                 self.used(words);
-                self.scopes.truncate(1);
+                while self.scopes.depth() > 0 {
+                    self.scopes.close();
+                }
                 (Line::Return, 0)
             }
             Token::Value | Token::Mark(b'=') => {
@@ -242,7 +282,7 @@ impl<'t> Reader<'t> {
     }
 
     fn header(&mut self, words: &[Word]) {
-        self.scopes = vec![HashMap::new()];
+        self.scopes = Scopes::default();
         let graph = words.iter().position(|(_, r)| self.word(r) == "graph").unwrap_or(0);
         let named = words.get(graph + 1).filter(|(_, r)| self.word(r).starts_with('@'));
         let tail = (graph > 0).then(|| words.get(1)).flatten();
@@ -279,18 +319,16 @@ impl<'t> Reader<'t> {
             let number = self.index.values.len();
             self.index.values.push(Value { place: place.clone(), ty, op, uses: Vec::new() });
             let name = self.word(place);
-            if let Some(scope) = self.scopes.last_mut() {
-                scope.insert(name, number);
-            }
+            self.scopes.give(name, number);
         }
     }
 
     fn used(&mut self, words: &[Word]) {
         for (_, place) in words.iter().filter(|(token, _)| *token == Token::Value) {
             let name = self.word(place);
-            match self.scopes.iter().rev().find_map(|scope| scope.get(name)) {
+            match self.scopes.find(name) {
                 Some(value) => {
-                    if let Some(value) = self.index.values.get_mut(*value) {
+                    if let Some(value) = self.index.values.get_mut(value) {
                         value.uses.push(place.clone());
                     }
                 }
