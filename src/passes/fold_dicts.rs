@@ -3,6 +3,7 @@
 //!
 //! A dictionary that anything else uses stays as it is: somebody may take items out, or keep it. So does one with an item that is
 //! computed and that nobody would need any more: dead code goes, with random numbers that it draws and errors that it raises.
+//! `peephole` has PyTorch's rules of the same: one or two keys, and nothing set.
 
 use super::{Context, constants, dce};
 use crate::diag::Result;
@@ -37,16 +38,13 @@ struct Made {
     items: Vec<(DictKey, ValueId)>,
     /// All values that it is made of.
     given: Vec<ValueId>,
-    /// Keys that are set later; None for one that only the run knows.
-    set: Vec<Option<DictKey>>,
-    /// What is set, and by which ops.
-    set_values: Vec<(OpId, Option<ValueId>)>,
+    /// Ops that set an item, with its key, None for one that only the run knows, and the item.
+    set: Vec<(OpId, Option<DictKey>, ValueId)>,
     /// The ops that ask it something.
     questions: Vec<OpId>,
 }
 
 /// What a question's op becomes.
-#[derive(Clone)]
 enum Answer {
     Same(ValueId),
     Constant(Value),
@@ -63,12 +61,12 @@ impl Made {
                 None => items.push((key, pair[1])),
             }
         }
-        let mut found = Made { items, given, set: Vec::new(), set_values: Vec::new(), questions: Vec::new() };
+        let mut found = Made { items, given, set: Vec::new(), questions: Vec::new() };
         for used in graph.uses(graph.result(made, 0)?) {
             match (graph.kind(used.op).as_str(), used.index) {
                 ("aten::_set_item", 0) => {
-                    found.set.push(key_of(graph, graph.operand(used.op, 1)?));
-                    found.set_values.push((used.op, graph.operand(used.op, 2)));
+                    let (key, item) = (graph.operand(used.op, 1)?, graph.operand(used.op, 2)?);
+                    found.set.push((used.op, key_of(graph, key), item));
                 }
                 ("aten::len" | "aten::__contains__" | "aten::__getitem__" | "aten::get", 0) => {
                     found.questions.push(used.op);
@@ -82,7 +80,7 @@ impl Made {
     /// Whether all that would run before still runs when questions have their answers: one is left that is needed, or each
     /// item is an answer that is needed, a constant or an argument.
     fn stays_needed(&self, graph: &Graph, answers: &[(OpId, Option<Answer>)]) -> bool {
-        let is_set = |user: OpId| self.set_values.iter().any(|(op, _)| *op == user);
+        let is_set = |user: OpId| self.set.iter().any(|(op, ..)| *op == user);
         let is_needed =
             |op: OpId| graph.results(op).iter().any(|v| graph.uses(*v).any(|used| !is_set(used.op)));
         if answers.iter().any(|(op, answer)| answer.is_none() && is_needed(*op)) {
@@ -95,9 +93,8 @@ impl Made {
             answers.iter().any(same)
         };
         let may_go = |value: ValueId| graph.def_op(value).is_none_or(|op| graph.kind(op) == "prim::Constant");
-        let values = self.given.iter().copied().map(Some);
-        let mut values = values.chain(self.set_values.iter().map(|(_, value)| *value));
-        values.all(|value| value.is_some_and(|value| is_answer(value) || may_go(value)))
+        let mut values = self.given.iter().chain(self.set.iter().map(|(_, _, item)| item));
+        values.all(|value| is_answer(*value) || may_go(*value))
     }
 
     /// What an op finds out. None where only the run knows, or where it raises.
@@ -108,7 +105,7 @@ impl Made {
         }
         let key = key_of(graph, *operands.get(1)?)?;
         let item = self.items.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
-        let is_set = self.set.iter().any(|set| set.as_ref().is_none_or(|set| *set == key));
+        let is_set = self.set.iter().any(|(_, set, _)| set.as_ref().is_none_or(|set| *set == key));
         if graph.kind(op) == "aten::__contains__" {
             // What is there stays there.
             return (item.is_some() || !is_set).then(|| Answer::Constant(Value::Bool(item.is_some())));

@@ -89,16 +89,4 @@ fn may_go(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> bool 
         && graph.nested_blocks(op).is_empty()
         && is_pure(context.registry, graph, op)
         && !db.op_has_writers(graph, op)
-        && !graph.operands(op).first().is_some_and(|source| is_only_asked(graph, context, *source))
-}
-
-/// Whether nothing but such questions needs what an op gives: without them it would be dead code, and go with the random numbers
-/// that it draws and the errors that it raises.
-fn is_only_asked(graph: &Graph, context: &Context<'_>, value: ValueId) -> bool {
-    let Some(source) = graph.def_op(value) else { return false };
-    let asks = |op: OpId| {
-        let row = facts(context.registry, graph, op).op;
-        row.is_some_and(|row| row.def().facts.contains(&Fact::Metadata))
-    };
-    graph.kind(source) != "prim::Constant" && graph.uses(value).all(|used| asks(used.op))
 }

@@ -248,10 +248,6 @@ pub fn main(words: impl IntoIterator<Item = OsString>, toolkit: &Toolkit) -> i32
     match called.to_str() {
         Some("FileCheck") => filecheck_as(&words, &mut io),
         Some("lit") => lit_as(&words, toolkit),
-        // What stands behind `lit` is lit's, which has a `--timeout` of its own, but for limits that it has not.
-        _ if words.get(1).is_some_and(|word| word == "lit") && !words.iter().any(is_own_limit) => {
-            run_lit(&words[2..], toolkit)
-        }
         _ => start(words, &mut io, true),
     }
 }
@@ -304,6 +300,10 @@ fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_proces
     if let Err(error) = fit {
         io.message(&render::human(&error));
         return 1;
+    }
+    // What stands behind `lit` is lit's, which has a `--timeout` of its own, but for limits that it has not.
+    if words.get(1).is_some_and(|word| word == "lit") && !words.iter().any(is_own_limit) {
+        return run_lit(&words[2..], io.toolkit);
     }
     let parsed = command(io.toolkit.name())
         .try_get_matches_from(words)

@@ -107,7 +107,7 @@ pub struct Config {
     pub tools: BTreeMap<String, Tool>,
     /// The environment of tools and programs.
     pub environment: BTreeMap<String, String>,
-    /// Where `%t` and `%T` lie. [`main`] removes it at the end; who calls [`run_file`] holds a [`files::Temporary`].
+    /// Where `%t` and `%T` lie. [`main`] removes it at the end; who calls [`run_file`] holds a [`flambeau_files::Temporary`].
     pub temp: PathBuf,
     /// What the command line says with `-D NAME=VALUE`, for configurations that ask.
     pub params: BTreeMap<String, String>,

@@ -11,15 +11,12 @@ use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most bytes that one command may write.
 const MAX_OUTPUT: usize = 64 << 20;
-/// The same of all commands that write at one time.
-const MAX_READING: usize = 192 << 20;
 /// Stack of a tool that runs in this process.
 const STACK: usize = 64 << 20;
 /// Exit status of a tool of ours that panicked, as a program that was aborted has it.
@@ -231,49 +228,20 @@ impl Job {
     }
 }
 
-/// Bytes of output that are being read, of all programs together.
-static READING: AtomicUsize = AtomicUsize::new(0);
-
-/// Room for output that is being read; it is given back when the output is.
-#[derive(Default)]
-struct Room(usize);
-
-impl Room {
-    /// Whether there is room for so many bytes more, which then are counted.
-    fn take(&mut self, bytes: usize) -> bool {
-        if self.0 + bytes > MAX_OUTPUT {
-            return false;
-        }
-        if READING.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_READING {
-            READING.fetch_sub(bytes, Ordering::Relaxed);
-            return false;
-        }
-        self.0 += bytes;
-        true
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        READING.fetch_sub(self.0, Ordering::Relaxed);
-    }
-}
-
 /// Memory that several writers share.
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<(Vec<u8>, Room)>>);
+struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Shared {
     fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).0)
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Write for Shared {
     fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (all, room) = &mut *shared;
-        if !room.take(text.len()) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() + text.len() > MAX_OUTPUT {
             return Err(std::io::Error::other("too much output"));
         }
         all.extend_from_slice(text);
@@ -288,15 +256,9 @@ impl Write for Shared {
 fn read_aside(source: Box<dyn Read + Send>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let (mut text, mut room, mut source) = (Vec::new(), Room::default(), source);
-        let mut part = [0; 64 << 10];
+        let mut text = Vec::new();
         // What was read before an error still counts; dropping the pipe stops an endless writer.
-        while let Ok(count @ 1..) = source.read(&mut part)
-            && room.take(count)
-        {
-            text.extend_from_slice(&part[..count]);
-        }
-        drop(source);
+        let _ = source.take(MAX_OUTPUT as u64).read_to_end(&mut text);
         let _ = sender.send(text);
     });
     receiver

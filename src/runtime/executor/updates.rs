@@ -8,15 +8,14 @@ use super::Subject;
 use crate::analysis::facts;
 use crate::dialects::fusion;
 use crate::ir::{Graph, OpId, ValueDef, ValueId};
-use crate::tensor::{Storage, Tensor};
+use crate::tensor::Tensor;
 use crate::value::Value;
 
 /// The name of the pipeline of such plans.
 pub(super) const PIPELINE: &str = "update-plan";
 
 /// Which arguments a plan writes to, and what else it reads.
-#[derive(Default)]
-pub(in crate::runtime) struct Updates {
+pub(super) struct Updates {
     /// By place.
     written: Vec<usize>,
     /// Tensors with dimensions that the graph has as constants.
@@ -74,10 +73,9 @@ impl Updates {
         };
         self.written.iter().all(|n| {
             let Some(own) = arguments.get(*n).and_then(storage) else { return true };
-            let shares = |other: &Storage| other.same(&own);
             let others = arguments.iter().enumerate().filter(|(m, _)| m != n);
-            !others.filter_map(|(_, value)| storage(value)).any(|other| shares(&other))
-                && !self.constants.iter().any(|tensor| shares(&tensor.storage()))
+            let others = others.filter_map(|(_, value)| storage(value));
+            !others.chain(self.constants.iter().map(Tensor::storage)).any(|other| other.same(&own))
         })
     }
 }

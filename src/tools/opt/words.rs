@@ -1,6 +1,7 @@
 //! The words of `flambeau opt`.
 
 use super::reproducer::Case;
+use crate::analysis::{AliasDb, Analysis};
 use crate::diag::log::LogSpec;
 use crate::diag::render::Form;
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, nearest};
@@ -267,6 +268,11 @@ impl Options {
                     None => error.hint("`flambeau opt --help-passes` lists them"),
                 });
             }
+        }
+        let logs = |name: &str| known(name) || name == <AliasDb as Analysis>::NAME;
+        if let Some(name) = settings.log.names().find(|name| !logs(name)) {
+            let error = Diagnostic::new(ErrorKind::Usage, format!("nothing logs under '{name}'"));
+            return Err(error.hint("topics are passes (`flambeau opt --help-passes`) and alias"));
         }
         self.check_rule(pipeline, toolkit)
     }
