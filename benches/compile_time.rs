@@ -37,6 +37,7 @@ const WORKLOADS: &[Workload] = &[
     },
     Workload { name: "alias_appends", size: 5_000, words: "opt FILE --passes default", text: appends },
     Workload { name: "alias_views", size: 5_000, words: "opt FILE --passes default", text: views },
+    Workload { name: "early_returns", size: 1_000, words: "opt FILE --passes default", text: returns },
     Workload { name: "list_appends", size: 20_000, words: "run FILE --entry f", text: grown_list },
     Workload { name: "rules_check", size: 10_000, words: "rules check FILE --samples 1", text: rules },
 ];
@@ -98,6 +99,12 @@ fn calls(n: usize) -> String {
     format!(
         "def g0(x: int) -> int:\n    return x\n{functions}def f(x: int = 1) -> int:\n    return g{n}(x)\n"
     )
+}
+
+/// A function that returns early, again and again: what follows each return is nested in a block.
+fn returns(n: usize) -> String {
+    let arms = lines(n, |i, out| put(out, format_args!("    if k == {i}:\n        return x + {i}")));
+    format!("def f(x: Tensor, k: int):\n{arms}    return x\n")
 }
 
 /// Tensors that one list holds.

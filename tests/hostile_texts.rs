@@ -159,6 +159,14 @@ fn long() -> Vec<Text> {
             let open = lines(5_000, |i| format!("  %{i} : int = prim::If(%c)\n    block0():"));
             format!("graph(%c : bool):\n{open}")
         }),
+        text("nested_branches", OPT, "", within(2_000, "prim::If(%c)", "")),
+        text("nested_loops", OPT, "", within(300, "prim::Loop(%n, %c, %x)", "%i : int, ")),
+        text(
+            "nested_loops_peeled",
+            "opt FILE --passes peel-loops",
+            "",
+            within(300, "prim::Loop(%n, %c, %x)", "%i : int, "),
+        ),
         text("many_parameters", OPT, "", {
             let names: Vec<String> = (0..20_000).map(|i| format!("%p{i} : Tensor")).collect();
             format!("graph({}):\n  return (%p0)\n", names.join(", "))
@@ -195,4 +203,21 @@ fn long() -> Vec<Text> {
         text("long_alternatives", "filecheck FILE", "", format!("CHECK: {{{{{}a}}}}\n", "a|".repeat(50_000))),
         text("deep_json", "check FILE", "", format!("{}{}", "[".repeat(100_000), "]".repeat(100_000))),
     ]
+}
+
+/// Ops within ops, each with one more dimension than the one around it.
+fn within(depth: usize, op: &str, counter: &str) -> String {
+    let is_loop = !counter.is_empty();
+    let (condition, param) = if is_loop { ("%c, ", "%x : Tensor") } else { ("", "") };
+    let mut text = String::from("graph(%c : bool, %n : int, %x : Float(2, 3)):\n");
+    for i in 0..depth {
+        let inner = format!("  %a{i} : Tensor = aten::unsqueeze(%x, %n)\n");
+        let _ = write!(text, "  %{i} : Tensor = {op}\n    block0({counter}{param}):\n{inner}");
+    }
+    for i in (0..depth).rev() {
+        let inner = if i + 1 == depth { format!("%a{i}") } else { format!("%{}", i + 1) };
+        let other = if is_loop { "" } else { "    block1():\n      -> (%x)\n" };
+        let _ = write!(text, "      -> ({condition}{inner})\n{other}");
+    }
+    text + "  return (%0)\n"
 }

@@ -2,7 +2,7 @@
 
 use crate::dialects::{Effects, Op, Registry, resolve};
 use crate::ir::{Attr, Graph, OpId, Symbol, TypeKind};
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
@@ -125,6 +125,55 @@ impl<'a> FactsTable<'a> {
         let hash_of = |n: &usize| hasher.hash_one((known[*n].kind, known[*n].types.as_slice()));
         self.table.insert_unique(hash, known.len() - 1, hash_of);
         known.len() - 1
+    }
+}
+
+/// The facts of ops of one graph, those of ops with blocks found once however deep they nest: for walks over all blocks of a
+/// graph that stays as it is.
+pub struct NestedFacts<'a> {
+    registry: &'a Registry,
+    known: HashMap<OpId, OpFacts>,
+}
+
+impl<'a> NestedFacts<'a> {
+    /// A table that knows nothing yet.
+    pub fn new(registry: &'a Registry) -> NestedFacts<'a> {
+        NestedFacts { registry, known: HashMap::new() }
+    }
+
+    /// As [`facts`].
+    pub fn get(&mut self, graph: &Graph, op: OpId) -> OpFacts {
+        // Inner ops first.
+        let mut work = vec![op];
+        while let Some(at) = work.last().copied() {
+            if let Some(known) = self.known.get(&at) {
+                work.pop();
+                if work.is_empty() {
+                    return known.clone();
+                }
+                continue;
+            }
+            let inner = nested(graph, at);
+            let is_new = |op: &&OpId| !graph.nested_blocks(**op).is_empty() && !self.known.contains_key(*op);
+            let new = work.len();
+            work.extend(inner.iter().filter(is_new));
+            if work.len() > new {
+                continue;
+            }
+            let mut total = if inner.is_empty() {
+                facts(self.registry, graph, at)
+            } else {
+                own_facts(self.registry, graph, at)
+            };
+            for op in inner {
+                let known = self.known.get(&op).cloned();
+                let found = known.unwrap_or_else(|| facts(self.registry, graph, op));
+                total.effects = total.effects | found.effects;
+                total.writes |= found.writes;
+            }
+            self.known.insert(at, total);
+        }
+        UNKNOWN
     }
 }
 

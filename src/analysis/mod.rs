@@ -8,4 +8,4 @@ pub mod shapes;
 
 pub use alias::{AliasDb, Aliasing, Locations, Side};
 pub use cache::{Analysis, AnalysisCache};
-pub use effects::{FactsTable, OpFacts, facts, is_pure};
+pub use effects::{FactsTable, NestedFacts, OpFacts, facts, is_pure};

@@ -16,8 +16,9 @@ use std::sync::Arc;
 const MAX_TURNS: usize = 4;
 /// Meanings of ops nest no deeper.
 const MAX_MEANINGS: usize = 8;
-/// Blocks nest no deeper; what lies below stays unknown.
-const MAX_BLOCKS: usize = 400;
+/// Blocks are looked into so often for each that there is, and this often besides; from then on all that loops carry counts as
+/// unknown. Loops within loops would else be looked into twice as often at each level, or more.
+const VISITS: (usize, usize) = (16, 20_000);
 
 /// Finds the graph of a composite op's meaning.
 pub type Meanings<'a> = &'a dyn Fn(&Op) -> Option<Arc<Graph>>;
@@ -48,7 +49,8 @@ fn run(
         symbols,
         meanings,
         depth,
-        blocks: 0,
+        visits: 0,
+        most_visits: graph.block_capacity().saturating_mul(VISITS.0).saturating_add(VISITS.1),
         known: vec![Known::Nothing; graph.value_capacity()],
         numbers: HashMap::new(),
     };
@@ -66,7 +68,9 @@ struct State<'a> {
     meanings: Meanings<'a>,
     /// How many meanings are being looked into.
     depth: usize,
-    blocks: usize,
+    /// How many blocks have been looked into, again and again counted.
+    visits: usize,
+    most_visits: usize,
     known: Vec<Known>,
     /// Tensors of one number that is known: traced programs compute sizes with them.
     numbers: HashMap<ValueId, Tensor>,
@@ -82,14 +86,13 @@ impl State<'_> {
     }
 
     fn block(&mut self, block: BlockId) {
-        if self.blocks > MAX_BLOCKS {
-            return;
-        }
-        self.blocks += 1;
+        self.visits += 1;
         for op in self.graph.block_ops(block) {
-            self.op(op);
+            match self.graph.nested_blocks(op).is_empty() {
+                true => self.op(op),
+                false => stacker::maybe_grow(64 << 10, 1 << 20, || self.op(op)),
+            }
         }
-        self.blocks -= 1;
     }
 
     fn op(&mut self, op: OpId) {
@@ -276,35 +279,47 @@ impl State<'_> {
         }
     }
 
+    /// What a loop carries is what it starts with and what each turn leaves, joined until turns leave nothing new.
     fn iterate(&mut self, op: OpId) {
         let graph = self.graph;
         let Some(&body) = graph.nested_blocks(op).first() else { return };
-        let params = graph.params(body).to_vec();
-        let before: Vec<Known> = graph.operands(op).iter().skip(2).map(|v| self.of(*v).clone()).collect();
+        let params = graph.params(body);
+        let left = graph.block_results(body).iter().skip(1);
+        let mut carried: Vec<Known> =
+            graph.operands(op).iter().skip(2).map(|v| self.of(*v).clone()).collect();
         if let Some(counter) = params.first() {
             self.set(*counter, Known::Int(Dim::Unknown));
         }
-        let mut carried = before;
-        for turn in 0..=MAX_TURNS {
+        let changes: Vec<bool> =
+            params.iter().skip(1).zip(left.clone()).map(|(param, left)| param != left).collect();
+        let forget = |carried: &mut [Known]| {
+            carried
+                .iter_mut()
+                .zip(&changes)
+                .filter(|(_, changes)| **changes)
+                .for_each(|(known, _)| *known = Known::Nothing)
+        };
+        if self.visits > self.most_visits {
+            forget(&mut carried);
+        }
+        for turn in 1.. {
             for (param, known) in params.iter().skip(1).zip(&carried) {
                 self.set(*param, known.clone());
             }
             self.block(body);
-            let after: Vec<Known> =
-                graph.block_results(body).iter().skip(1).map(|v| self.of(*v).clone()).collect();
-            let joined: Vec<Known> = carried.iter().zip(&after).map(|(a, b)| a.join(b)).collect();
+            let mut joined: Vec<Known> =
+                carried.iter().zip(left.clone()).map(|(known, v)| known.join(self.of(*v))).collect();
             if joined == carried {
                 break;
             }
-            carried = joined;
-            if turn + 1 >= MAX_TURNS {
-                // What still changes is not known; once more, so that the body agrees.
-                for (known, after) in carried.iter_mut().zip(&after) {
-                    if known != after {
-                        *known = Known::Nothing;
-                    }
-                }
+            if self.visits > self.most_visits {
+                forget(&mut joined);
+            } else if turn >= MAX_TURNS {
+                // Each turn from now on takes away all that is known of a value at least: they end.
+                let changed = joined.iter_mut().zip(&carried).filter(|(new, old)| *new != *old);
+                changed.for_each(|(new, _)| *new = Known::Nothing);
             }
+            carried = joined;
         }
         for (value, known) in graph.results(op).iter().zip(carried) {
             self.set(*value, known);

@@ -9,17 +9,22 @@ use smallvec::SmallVec;
 
 /// The op that a node means. Fails, naming operator and operand types, if there is none.
 pub fn resolve(registry: &Registry, graph: &Graph, op: OpId) -> Result<Op> {
-    let kind = graph.kind(op);
-    let types: SmallVec<[&Type; 8]> = graph.operands(op).iter().map(|v| graph.ty(*v)).collect();
+    let (kind, operands) = (graph.kind(op), graph.operands(op));
     let overloads = registry.overloads(kind);
     if overloads.is_empty() {
         return Err(registry.unknown(kind));
     }
+    // Lists take any number of operands, of which schemas say nothing.
+    let mut types: SmallVec<[&Type; 8]> = SmallVec::new();
     for candidate in overloads {
-        if matches(candidate.schema()?, &types) {
+        let schema = candidate.schema()?;
+        let named = operands.iter().take(schema.arguments.len()).skip(types.len());
+        types.extend(named.map(|v| graph.ty(*v)));
+        if fits(schema, operands.len(), &types) {
             return Ok(candidate.clone());
         }
     }
+    let types: Vec<&Type> = operands.iter().map(|v| graph.ty(*v)).collect();
     Err(no_overload(kind, overloads, &types))
 }
 
@@ -37,8 +42,13 @@ fn no_overload(kind: Symbol, overloads: &[Op], types: &[&Type]) -> Diagnostic {
 
 /// Whether a schema takes operands of these types, one for each argument.
 pub fn matches(schema: &Schema, types: &[&Type]) -> bool {
+    fits(schema, types.len(), types)
+}
+
+/// [`matches`] of so many operands, of which at least those with names have their types here.
+fn fits(schema: &Schema, count: usize, types: &[&Type]) -> bool {
     let formals = &schema.arguments;
-    if types.len() < formals.len() || (types.len() > formals.len() && !schema.is_vararg) {
+    if count < formals.len() || (count > formals.len() && !schema.is_vararg) {
         return false;
     }
     let mut bound = Bindings::new();

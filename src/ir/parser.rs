@@ -26,6 +26,9 @@ use tokens::plain_number;
 /// After so many errors the rest of the text is not read.
 const MAX_ERRORS: usize = 20;
 
+/// Blocks that may nest. The text of early returns nests one for each; whoever walks blocks does so with stack that grows.
+const MAX_BLOCKS: usize = 10_000;
+
 /// Tells the type of a result that the text leaves out, from the op's kind and operands.
 pub type ResultTypes<'a> = &'a dyn Fn(&Graph, OpId, usize) -> Option<Type>;
 
@@ -434,12 +437,9 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         let Some(op) = self.graph.last_op(parent) else {
             return Err(TextError::new(start, self.cursor.pos(), "a block stands here, but no op before it"));
         };
-        if self.blocks.len() >= MAX_DEPTH as usize {
-            return Err(TextError::meaning(
-                start,
-                self.cursor.pos(),
-                format!("blocks nest deeper than {MAX_DEPTH} levels"),
-            ));
+        if self.blocks.len() >= MAX_BLOCKS {
+            let what = format!("blocks nest deeper than {MAX_BLOCKS} levels");
+            return Err(TextError::meaning(start, self.cursor.pos(), what));
         }
         let block = self.graph.add_block(op);
         self.blocks.push(block);

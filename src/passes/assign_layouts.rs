@@ -11,7 +11,7 @@ use crate::analysis::{AliasDb, facts};
 use crate::diag;
 use crate::dialects::fusion::layer;
 use crate::dialects::prim::list::UNPACK;
-use crate::dialects::{Effects, Fact, Family, Op};
+use crate::dialects::{Effects, Fact, Family, Op, resolve};
 use crate::ir::{Attr, Graph, OpId, Symbol, Type, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 
@@ -229,7 +229,7 @@ fn takes_any(graph: &Graph, context: &Context<'_>, used: Use) -> bool {
 /// Whether the results of an op lie as its type says, wherever its operands lie.
 fn lies_as_said(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     let is_row_major = |row: Op| row.def().facts.contains(&Fact::RowMajor);
-    graph.kind(op) == layer::RESTORE || facts(context.registry, graph, op).op.is_some_and(is_row_major)
+    graph.kind(op) == layer::RESTORE || resolve(context.registry, graph, op).is_ok_and(is_row_major)
 }
 
 /// Whether an op may put its operands where others find them.

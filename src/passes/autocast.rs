@@ -7,9 +7,8 @@
 //! graph. Ops that are cast already stay as they are.
 
 use super::{Context, PassOption, constants};
-use crate::analysis::facts;
 use crate::diag::Result;
-use crate::dialects::{AutocastPolicy, Op, autocast_policy};
+use crate::dialects::{AutocastPolicy, Op, autocast_policy, resolve};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::tensor::{DType, Device};
 use crate::value::Value;
@@ -144,7 +143,7 @@ impl Casts<'_, '_> {
 
     /// Casts the tensors that an op is given, as its policy says.
     fn op(&mut self, graph: &mut Graph, op: OpId, state: State) -> Result<(), Refusal> {
-        let Some(row) = facts(self.context.registry, graph, op).op else { return Ok(()) };
+        let Ok(row) = resolve(self.context.registry, graph, op) else { return Ok(()) };
         let kind = match autocast_policy(&row) {
             None => return Ok(()),
             Some(AutocastPolicy::Refused) => return refuse("Unsafe to autocast"),

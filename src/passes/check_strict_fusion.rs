@@ -3,10 +3,9 @@
 
 use super::unfused::{why_apart, why_outside};
 use super::{Context, PassOption};
-use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result, Span};
 use crate::dialects::prim::profiling::{FALLBACK, REQUIRES_GRAD_CHECK, TYPE_CHECK};
-use crate::dialects::{Registry, fusion};
+use crate::dialects::{Registry, fusion, resolve};
 use crate::ir::{BlockId, Graph, Module, OpId, Place};
 
 /// The class whose objects mark regions.
@@ -127,7 +126,7 @@ impl Region {
         }
         let mut message = "Found unfused operators: ".to_string();
         for (op, _) in &self.unfused {
-            let row = facts(context.registry, graph, *op).op;
+            let row = resolve(context.registry, graph, *op).ok();
             let schema = row.map_or_else(|| graph.kind(*op).to_string(), |row| row.schema_text().to_string());
             message.push_str(&format!("\n\t{schema}"));
         }

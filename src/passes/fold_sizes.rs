@@ -6,10 +6,10 @@
 use super::layer_parts::Maker;
 use super::propagate_shapes::known_values;
 use super::{Context, constants};
-use crate::analysis::{AliasDb, facts, is_pure};
+use crate::analysis::{AliasDb, is_pure};
 use crate::diag::Result;
-use crate::dialects::Fact;
 use crate::dialects::shapes::Known;
+use crate::dialects::{Fact, resolve};
 use crate::ir::{Attr, Dim, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 
@@ -51,7 +51,7 @@ fn plain_reshape(
     db: &AliasDb,
     op: OpId,
 ) -> Option<(&'static str, Vec<i64>)> {
-    let row = facts(context.registry, graph, op).op?;
+    let row = resolve(context.registry, graph, op).ok()?;
     let as_other = |fact: &Fact| if let Fact::AsOther(plain) = fact { Some(*plain) } else { None };
     let plain = row.def().facts.iter().find_map(as_other)?;
     let TypeKind::Tensor(ty) = graph.ty(graph.operand(op, 1)?).kind() else { return None };

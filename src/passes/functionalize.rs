@@ -10,7 +10,7 @@
 use super::{Context, PassOption, constants, remove_mutation};
 use crate::analysis::facts;
 use crate::diag::Result;
-use crate::dialects::{Fact, Family, fusion};
+use crate::dialects::{Fact, Family, fusion, resolve};
 use crate::ir::{Argument, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
 
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
@@ -139,7 +139,7 @@ fn make_new(
 /// Whether what is copied to a tensor is a new tensor of the same dtype and sizes, which then stands for it.
 fn is_all_of(graph: &Graph, context: &Context<'_>, target: ValueId, new: ValueId) -> bool {
     let made = graph.def_op(new).and_then(|def| {
-        let row = facts(context.registry, graph, def).op?;
+        let row = resolve(context.registry, graph, def).ok()?;
         Some(row.marked_schema().ok()?.returns.first()?.alias.is_none())
     });
     made == Some(true) && are_alike(graph, target, new)

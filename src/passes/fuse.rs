@@ -11,9 +11,9 @@
 
 use super::fuse_rows::{dims_of, row_work};
 use super::{Context, PassOption, constants};
-use crate::analysis::{AliasDb, OpFacts, facts};
+use crate::analysis::{AliasDb, NestedFacts, OpFacts, facts};
 use crate::diag::Result;
-use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion};
+use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
@@ -57,8 +57,9 @@ pub fn fuse_elementwise(graph: &mut Graph, context: &Context<'_>) -> Result<bool
 fn fuse_all(graph: &mut Graph, context: &Context<'_>, wanted: Work) -> Result<bool> {
     let mut found = Vec::new();
     let mut blocks = vec![graph.root()];
+    let mut facts = NestedFacts::new(context.registry);
     while let Some(block) = blocks.pop() {
-        stretches(graph, context, block, &mut found);
+        stretches(graph, &mut facts, block, &mut found);
         for op in graph.block_ops(block) {
             blocks.extend_from_slice(graph.nested_blocks(op));
         }
@@ -82,10 +83,10 @@ struct Stretch {
 }
 
 /// Adds the stretches of a block.
-fn stretches(graph: &Graph, context: &Context<'_>, block: BlockId, out: &mut Vec<Stretch>) {
+fn stretches(graph: &Graph, facts: &mut NestedFacts<'_>, block: BlockId, out: &mut Vec<Stretch>) {
     let mut stretch = Stretch::default();
     for op in graph.block_ops(block) {
-        let facts = facts(context.registry, graph, op);
+        let facts = facts.get(graph, op);
         let ends = !stays_in_stretch(&facts);
         if !ends {
             stretch.ops.push(op);
@@ -148,6 +149,9 @@ impl Order {
 
 /// Whether an op is elementwise work on tensors.
 pub(super) fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    if !graph.nested_blocks(op).is_empty() {
+        return false;
+    }
     let facts = facts(context.registry, graph, op);
     let Some(row) = facts.op else { return false };
     let elementwise =
@@ -175,7 +179,7 @@ pub(super) fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool
 
 /// Whether an op alone is worth a kernel.
 fn is_costly(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
-    let Some(row) = facts(context.registry, graph, op).op else { return false };
+    let Ok(row) = resolve(context.registry, graph, op) else { return false };
     let def = row.def();
     def.family == Family::Elementwise
         && (def.tolerance == Tolerance::Rounding || def.facts.contains(&Fact::Costly))

@@ -8,9 +8,8 @@
 
 use super::fuse_rows::row_work;
 use super::{Context, constants, functionalize, subgraphs};
-use crate::analysis::facts;
 use crate::diag::Result;
-use crate::dialects::fusion;
+use crate::dialects::{fusion, resolve};
 use crate::ir::{Attr, Graph, OpId, ValueDef, ValueId};
 use std::sync::Arc;
 
@@ -81,7 +80,7 @@ fn is_apart(graph: &Graph, context: &Context<'_>, value: ValueId) -> bool {
         ValueDef::Param(block, _) => block == graph.root(),
         ValueDef::Result(op, index) => {
             let is_new = |op: OpId| {
-                let row = facts(context.registry, graph, op).op?;
+                let row = resolve(context.registry, graph, op).ok()?;
                 Some(row.marked_schema().ok()?.returns.get(index)?.alias.is_none())
             };
             graph.kind(op) == "prim::Constant" || fusion::is_group(graph.kind(op)) || is_new(op) == Some(true)

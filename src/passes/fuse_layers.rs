@@ -16,10 +16,10 @@ use super::layer_parts::{
     Call, Maker, float_sizes, is_constant_tensor, is_none, is_restorable, known_strides, rank, with_strides,
 };
 use super::{Context, constants};
-use crate::analysis::{AliasDb, facts};
+use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::fusion::layer;
-use crate::dialects::{Family, LayerPart, layer_part};
+use crate::dialects::{Family, LayerPart, layer_part, resolve};
 use crate::ir::{Attr, Graph, OpId, Type, ValueId};
 use crate::kernels::float::Activation;
 use crate::tensor::{channels_last_strides, contiguous_strides};
@@ -206,7 +206,7 @@ impl Layer {
     /// Whether an op gives rows of a linear map other sizes, and keeps the last one: a batch norm of features wants a matrix.
     fn is_reshape(&self, graph: &Graph, context: &Context<'_>, op: OpId, value: ValueId) -> bool {
         let is_view =
-            || facts(context.registry, graph, op).op.is_some_and(|row| row.def().family == Family::View);
+            || resolve(context.registry, graph, op).is_ok_and(|row| row.def().family == Family::View);
         let Some(result) = graph.result(op, 0) else { return false };
         if !matches!(self.kind, Kind::Linear(_)) || graph.operand(op, 0) != Some(value) || !is_view() {
             return false;

@@ -2,10 +2,9 @@
 //! over a dimension that is known to be the last. What is not known until the program runs, the lowering refuses.
 
 use super::Context;
-use crate::analysis::facts;
 use crate::dialects::fusion::sums::BLOCK_SUMS;
 use crate::dialects::rows::RowMeaning;
-use crate::dialects::{Family, Variant};
+use crate::dialects::{Family, Variant, resolve};
 use crate::ir::{Attr, Graph, OpId, Type, ValueId};
 
 /// What a group must know of an op along rows.
@@ -21,7 +20,7 @@ pub(super) fn row_work(graph: &Graph, context: &Context<'_>, op: OpId) -> Option
         let fixed = graph.operands(op).iter().skip(1).all(|value| constant(graph, *value).is_some());
         return fixed.then_some(RowWork { drops: true });
     }
-    let row = facts(context.registry, graph, op).op?;
+    let row = resolve(context.registry, graph, op).ok()?;
     let meaning = row.def().rows?;
     let schema = row.schema().ok()?;
     if row.variant() != Variant::Plain || graph.result_count(op) != 1 {
@@ -76,9 +75,8 @@ pub(super) fn dims_of(graph: &Graph, context: &Context<'_>, value: ValueId) -> O
         None => {}
     }
     let list = graph.def_op(value).filter(|op| graph.kind(*op) == "prim::ListConstruct")?;
-    let reads = |op: OpId| {
-        facts(context.registry, graph, op).op.is_some_and(|row| row.def().family == Family::Reduce)
-    };
+    let reads =
+        |op: OpId| resolve(context.registry, graph, op).is_ok_and(|row| row.def().family == Family::Reduce);
     if !graph.uses(value).all(|used| reads(used.op)) {
         return None;
     }

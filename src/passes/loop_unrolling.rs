@@ -140,7 +140,7 @@ fn split_turns(graph: &mut Graph, op: OpId, rest: OpId, turns: ValueId) {
 }
 
 /// A block, the blocks nested in it and their ops, constants left out; counts no further than needed.
-fn size(graph: &Graph, body: BlockId, most: usize) -> usize {
+pub(super) fn size(graph: &Graph, body: BlockId, most: usize) -> usize {
     let mut count = 0;
     let mut blocks = vec![body];
     while let Some(block) = blocks.pop() {

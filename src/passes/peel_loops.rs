@@ -4,11 +4,11 @@
 //! is what an If around a copy of the body asks. The loop goes on with one turn less, from what the turn gave. What the
 //! body learns in its first turn (a type, a size) is then known before the loop.
 
-use super::{Context, constants, copy};
+use super::{Context, constants, copy, loop_unrolling};
 use crate::diag::Result;
 use crate::ir::{Graph, OpId, Symbol, Type, ValueId};
 
-/// Bodies that contain more ops are not copied.
+/// Bodies that contain more ops and blocks, inner ones counted, are not copied.
 const MAX_BODY: usize = 256;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -26,7 +26,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 fn peel(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
-    if graph.block_ops(body).count() > MAX_BODY
+    if loop_unrolling::size(graph, body, MAX_BODY) > MAX_BODY
         || graph.operands(op).len() < 2
         || !context.step(|| format!("peels an iteration of {}", graph.op_line(op)))
     {

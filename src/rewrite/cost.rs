@@ -1,7 +1,7 @@
 //! What an op costs: one each, the bytes that it moves, or the time that it takes by rates measured once.
 
 use crate::analysis::facts;
-use crate::dialects::{Effects, Family, Op, Registry};
+use crate::dialects::{Effects, Family, Op, Registry, resolve};
 use crate::ir::{Graph, OpId, Type, TypeKind};
 
 /// A cost model. All give whole numbers, so that the same graph costs the same everywhere.
@@ -58,12 +58,16 @@ impl CostModel {
     }
 }
 
-/// What an op of a graph costs, and whether it may go when nobody uses it.
+/// What an op of a graph costs, and whether it may go when nobody uses it. One with blocks stays.
 pub(super) fn cost_of(registry: &Registry, graph: &Graph, model: CostModel, op: OpId) -> (u64, bool) {
-    let known = facts(registry, graph, op);
-    let stays = Effects::WRITES_WORLD | Effects::RANDOM | Effects::NEVER_RETURNS;
-    let may_go = !known.writes && !known.effects.intersects(stays);
-    let cost = match &known.op {
+    let (row, may_go) = if graph.nested_blocks(op).is_empty() {
+        let known = facts(registry, graph, op);
+        let stays = Effects::WRITES_WORLD | Effects::RANDOM | Effects::NEVER_RETURNS;
+        (known.op, !known.writes && !known.effects.intersects(stays))
+    } else {
+        (resolve(registry, graph, op).ok(), false)
+    };
+    let cost = match &row {
         _ if graph.kind(op) == "prim::Constant" => 0,
         None => 1,
         Some(row) => {

@@ -14,9 +14,9 @@ use super::load::{in_language, load};
 use super::matching::computed;
 use super::saturate::{Report, Settings, is_same_object, mentions, only_views};
 use super::why_not;
-use crate::analysis::{AliasDb, facts};
+use crate::analysis::AliasDb;
 use crate::diag::Result;
-use crate::dialects::{Op, Registry};
+use crate::dialects::{Op, Registry, resolve};
 use crate::ir::{Attr, Graph, Module, NoClasses, OpId, Symbol, Type, ValueId, is_subtype_of};
 use hashbrown::{HashMap, HashSet};
 use std::cell::RefCell;
@@ -178,7 +178,7 @@ impl Driver<'_> {
     /// Takes the first rule that is worth it at one of the op's results.
     fn visit(&mut self, op: OpId) {
         let row = match self.graph.kind(op) == "prim::If" {
-            true => facts(self.registry, self.graph, op).op,
+            true => resolve(self.registry, self.graph, op).ok(),
             false => self.row(op),
         };
         let Some(row) = row else { return };

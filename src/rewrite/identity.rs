@@ -4,8 +4,8 @@
 
 use super::extract::shows_operand;
 use super::saturate::is_view;
-use crate::analysis::{AliasDb, facts};
-use crate::dialects::{Fact, Family, Op, Registry};
+use crate::analysis::AliasDb;
+use crate::dialects::{Fact, Family, Op, Registry, resolve};
 use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
 use crate::tensor::{Dims, Layout};
 use hashbrown::{HashMap, HashSet};
@@ -92,7 +92,7 @@ impl Identity<'_> {
                 return false;
             }
             let Some(op) = self.graph.def_op(at) else { return false };
-            let Some(row) = facts(self.registry, self.graph, op).op else { return false };
+            let Ok(row) = resolve(self.registry, self.graph, op) else { return false };
             let has = |fact| row.def().facts.contains(&fact);
             if has(Fact::MayCopy) || has(Fact::MayConvert) && !self.keeps_dtype(op) {
                 return true;
@@ -132,7 +132,7 @@ impl Identity<'_> {
         let made_by_view = self
             .graph
             .def_op(value)
-            .is_some_and(|op| facts(self.registry, self.graph, op).op.is_some_and(|row| is_view(&row)));
+            .is_some_and(|op| resolve(self.registry, self.graph, op).is_ok_and(|row| is_view(&row)));
         made_by_view && !self.copies_between(value, other)
     }
 
@@ -154,7 +154,7 @@ impl Identity<'_> {
         }
         // What showed the memory of another and is made anew is an object of its own from now on.
         match self.graph.def_op(value) {
-            Some(op) if facts(self.registry, self.graph, op).op.is_some_and(|row| shows_operand(&row)) => {
+            Some(op) if resolve(self.registry, self.graph, op).is_ok_and(|row| shows_operand(&row)) => {
                 operands.iter().all(fine) && self.graph.operands(op).iter().all(fine)
             }
             _ => true,
@@ -179,7 +179,7 @@ impl Identity<'_> {
         if !self.graph.ty(value).is_tensor() {
             return false;
         }
-        let row = self.graph.def_op(value).and_then(|op| facts(self.registry, self.graph, op).op);
+        let row = self.graph.def_op(value).and_then(|op| resolve(self.registry, self.graph, op).ok());
         let old = self.order(value, 0);
         let alike = match &new {
             Order::Of(v) if *v == value => row.is_some_and(|row| is_view(&row)),
@@ -239,7 +239,7 @@ impl Identity<'_> {
     fn passes_layout_on(&self, op: OpId, old: &Order, new: &Order) -> Option<Vec<(ValueId, Order, Order)>> {
         // What ends a block gives the value to whoever is around it.
         self.graph.parent(op)?;
-        let row = facts(self.registry, self.graph, op).op?;
+        let row = resolve(self.registry, self.graph, op).ok()?;
         if row.def().facts.contains(&Fact::SeesLayout) {
             return None;
         }
@@ -279,7 +279,7 @@ impl Identity<'_> {
         let Some(op) = self.graph.def_op(value).filter(|_| depth < MAX_DEPTH) else {
             return Order::Of(value);
         };
-        let Some(row) = facts(self.registry, self.graph, op).op else { return Order::Of(value) };
+        let Ok(row) = resolve(self.registry, self.graph, op) else { return Order::Of(value) };
         if shows_operand(&row)
             || matches!(row.def().family, Family::Container | Family::Control | Family::Host)
         {

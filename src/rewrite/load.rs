@@ -5,7 +5,7 @@
 use super::language::{Graphs, Head, Knowledge, Node, OpHead};
 use crate::analysis::{AliasDb, facts};
 use crate::dialects::prim::constant::COMPUTED;
-use crate::dialects::{Effects, Fact, Family, Op, Registry};
+use crate::dialects::{Effects, Fact, Family, Op, Registry, resolve};
 use crate::ir::{Attr, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use egg::{EGraph, Id};
 use hashbrown::HashMap;
@@ -47,7 +47,7 @@ pub(super) fn load(graph: &Graph, registry: &Registry, aliases: &AliasDb) -> Loa
         if graph.kind(*op) == "prim::Constant" {
             loaded.constant(graph, *op);
         } else if graph.kind(*op) == "prim::If" {
-            branches.extend(facts(registry, graph, *op).op.map(|row| (*op, row)));
+            branches.extend(resolve(registry, graph, *op).ok().map(|row| (*op, row)));
         } else if let Some(row) = in_language(graph, registry, aliases, *op) {
             loaded.op(graph, aliases, *op, &row);
         }
@@ -70,11 +70,13 @@ pub(super) fn load(graph: &Graph, registry: &Registry, aliases: &AliasDb) -> Loa
 
 /// The row of an op that computes its results from its operands alone, where nothing writes to what it reads.
 pub(super) fn in_language(graph: &Graph, registry: &Registry, aliases: &AliasDb, op: OpId) -> Option<Op> {
+    if !graph.nested_blocks(op).is_empty() {
+        return None;
+    }
     let known = facts(registry, graph, op);
     let row = known.op?;
     let pure = !known.writes
         && HARMLESS.contains(known.effects)
-        && graph.nested_blocks(op).is_empty()
         && row.def().family != Family::Create
         && !reads_what_is_written(graph, aliases, op, &row);
     pure.then_some(row)

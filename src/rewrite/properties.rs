@@ -80,7 +80,7 @@ fn run(graph: &Graph, inputs: &[i64]) -> Vec<i64> {
     values.extend(graph.inputs().iter().zip(inputs).map(|(v, x)| (*v, Value::Int(*x))));
     for op in graph.all_ops() {
         let operands: Vec<Value> = graph.operands(op).iter().map(|v| values[v].clone()).collect();
-        let row = crate::analysis::facts(&registry, graph, op).op.expect("a known op");
+        let row = crate::dialects::resolve(&registry, graph, op).expect("a known op");
         let types: Vec<Type> = graph.results(op).iter().map(|v| graph.ty(*v).clone()).collect();
         let node = crate::dialects::Node { attrs: graph.attrs(op), result_types: &types };
         let outputs = eval::call(&row, &operands, node, &run).expect("runs");

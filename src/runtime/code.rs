@@ -3,6 +3,7 @@
 //! back as early as possible. Overloads are chosen here, once.
 
 mod bailouts;
+mod blocks;
 mod guards;
 mod sites;
 
@@ -11,7 +12,7 @@ use super::checks::{Check, ForcedFrom};
 use super::constants::Constants;
 use super::derivatives::Derivatives;
 use super::device;
-use super::loops::{self as number_loops, CompiledLoop};
+use super::loops::CompiledLoop;
 use super::packed::Packed;
 use super::regions::{self, RegionCode};
 use crate::analysis::{AliasDb, facts};
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 pub(super) use bailouts::Rest;
 
-/// Blocks nested deeper are refused, so that no text can exhaust the stack.
+/// Graphs nested deeper are refused: each runs within a call of the one around it.
 const MAX_DEPTH: usize = 400;
 
 /// A register of a frame.
@@ -221,6 +222,7 @@ fn compile_block(
         is_part: block != graph.root(),
         nested: false,
         anchored: true,
+        level: 0,
         aliases: None,
         code: Code {
             name: name.rsplit('.').next().unwrap_or(name).to_string(),
@@ -333,6 +335,8 @@ pub(super) struct Compiler<'a> {
     /// See [`Step`].
     nested: bool,
     anchored: bool,
+    /// How many blocks stand around.
+    level: usize,
     /// What may be the same object, once a group asked; None within where nothing writes.
     aliases: Option<Option<AliasDb>>,
     pub(super) code: Code,
@@ -340,9 +344,6 @@ pub(super) struct Compiler<'a> {
 
 impl Compiler<'_> {
     fn block(&mut self, block: BlockId, depth: usize) -> Result<()> {
-        if depth > MAX_DEPTH {
-            return Err(Diagnostic::unsupported(format!("blocks nested more than {MAX_DEPTH} deep")));
-        }
         let mut next = self.graph.first_op(block);
         let outermost = block == self.graph.root();
         while let Some(op) = next {
@@ -590,99 +591,6 @@ impl Compiler<'_> {
                 self.graph.display_name(value)
             ))),
         }
-    }
-
-    fn condition(&mut self, op: OpId, depth: usize) -> Result<()> {
-        let location = self.graph.location_id(op);
-        let &[on_true, on_false] = self.graph.nested_blocks(op) else {
-            return Err(Diagnostic::verify("prim::If needs two blocks"));
-        };
-        let operands = self.operands(op)?;
-        self.bury_direct(op);
-        let test = self.code.steps.len();
-        self.push(Action::JumpUnless(0), operands, Vec::new(), location);
-        let mut results = Vec::new();
-        for result in self.graph.results(op) {
-            results.push(self.define(result)?);
-        }
-        self.branch(on_true, &results, depth)?;
-        let leave = self.code.steps.len();
-        self.push(Action::Jump(0), Vec::new(), Vec::new(), location);
-        self.code.steps[test].action = Action::JumpUnless(self.code.steps.len());
-        self.branch(on_false, &results, depth)?;
-        self.code.steps[leave].action = Action::Jump(self.code.steps.len());
-        self.drop_nested(op);
-        Ok(())
-    }
-
-    fn branch(&mut self, block: BlockId, results: &[Register], depth: usize) -> Result<()> {
-        self.block(block, depth + 1)?;
-        let operands = self.block_results(block)?;
-        if operands.len() != results.len() {
-            return Err(Diagnostic::verify("the blocks of prim::If must have as many results as the op"));
-        }
-        self.push_move(operands, results.to_vec());
-        Ok(())
-    }
-
-    /// A loop. What it carries stays in the registers of the block's parameters, which are the op's results too.
-    fn turns(&mut self, op: OpId, depth: usize) -> Result<()> {
-        let location = self.graph.location_id(op);
-        let &[body] = self.graph.nested_blocks(op) else {
-            return Err(Diagnostic::verify("prim::Loop needs one block"));
-        };
-        let results = self.graph.results(op);
-        let params: Vec<ValueId> = self.graph.params(body).to_vec();
-        let carried = results.len();
-        if self.graph.operands(op).len() != carried + 2
-            || params.len() != carried + 1
-            || self.graph.block_results(body).len() != carried + 1
-        {
-            return Err(Diagnostic::verify("the values that prim::Loop carries do not match in number"));
-        }
-        let operands = self.operands(op)?;
-        self.bury_direct(op);
-        let mut state = Vec::with_capacity(carried + 2);
-        for _ in 0..carried + 2 {
-            let register = self.allocate();
-            self.reserved.insert(register);
-            state.push(register);
-        }
-        let counter = self.allocate();
-        self.push_move(operands, state.clone());
-        let zero = self.code.constants.len() as u32;
-        self.code.constants.push(Value::Int(0));
-        self.push_move(vec![Operand::Constant(zero)], vec![counter]);
-        let test = self.code.steps.len();
-        let turn = self.define(params[0])?;
-        self.push(
-            Action::Turn { counter, exit: 0, compiled: None },
-            vec![Operand::Keep(state[0]), Operand::Keep(state[1])],
-            vec![turn],
-            location,
-        );
-        let compiled = number_loops::compiled(self, op, &state[2..])?;
-        for (param, register) in params[1..].iter().zip(&state[2..]) {
-            self.places[param.index()] = Holder::Register(*register);
-        }
-        self.block(body, depth + 1)?;
-        let operands = self.block_results(body)?;
-        self.push_move(operands, state[1..].to_vec());
-        self.push(Action::Jump(test), Vec::new(), Vec::new(), location);
-        self.code.steps[test].action = Action::Turn { counter, exit: self.code.steps.len(), compiled };
-        for register in &state {
-            self.reserved.remove(register);
-        }
-        self.free.extend([state[0], state[1], counter]);
-        for (result, register) in results.iter().zip(&state[2..]) {
-            if self.graph.has_uses(*result) {
-                self.places[result.index()] = Holder::Register(*register);
-            } else {
-                self.free.push(*register);
-            }
-        }
-        self.drop_nested(op);
-        Ok(())
     }
 
     // --- registers ---

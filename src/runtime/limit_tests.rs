@@ -24,6 +24,18 @@ fn refused(limits: Limits, text: &str, limit: &str, lines: &[usize]) {
     assert!(place.is_some_and(|line| lines.contains(&line)), "{error}");
 }
 
+/// Each early return nests what follows it one block deeper; run, all of them are jumps.
+#[test]
+fn blocks_nest_as_deep_as_early_returns() {
+    let arms: String = (0..600).map(|n| format!("    if k == {n}:\n        return {n} * 3\n")).collect();
+    let program = program(&format!("def f(k: int) -> int:\n{arms}    return -1\n"));
+    for (k, answer) in [(0, 0), (599, 1797), (600, -1)] {
+        let run = Run::with_limits(Box::new(std::io::sink()), Limits::default());
+        let got = program.run("f", vec![Value::Int(k)], &run).and_then(|value| value.to_int());
+        assert_eq!(got.expect("answers"), answer);
+    }
+}
+
 #[test]
 fn limits_are_named_with_the_line() {
     let none = Limits::default();

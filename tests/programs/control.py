@@ -409,3 +409,22 @@ def h(n: int) -> int:
     return k
 #> h(9)
 #> h(1)
+#--- what_changes_reaches_others_late
+def f(x: Tensor, n: int):
+    # The first changes in each turn, the last of them in the eighth.
+    a, b, c, d, e, g, h = x, x, x, x, x, x, x
+    sizes: List[int] = []
+    for i in range(n):
+        h = g
+        g = e
+        e = d
+        d = c
+        c = b
+        b = a
+        a = torch.cat([a, x])
+        sizes.append(h.size(0))
+        h = h * 2 + h.size(0)
+    return h, sizes, g.size(0), h.numel()
+#> f(torch.ones(2), 9)
+#> f(torch.ones(2), 9)
+#> f(torch.ones(3), 1)

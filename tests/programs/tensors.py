@@ -352,3 +352,29 @@ def accumulated_in_place(x: Tensor, total: Tensor, count: Tensor):
 
 #> accumulated_in_place(torch.tensor([1.0, -7.0]), torch.zeros(2), torch.tensor([1, 2]))
 #> accumulated_in_place(torch.tensor([1.0, -7.0]), torch.zeros(2), torch.tensor([1.5, 2.5]))
+#--- reductions_of_repeated_rows
+def f(x: Tensor, n: int):
+    # More elements than are copied: each row is computed once.
+    y = x.view(1, 4).expand(n, 4)
+    ends = [0, -1]
+    return (y.sum(1)[ends], y.mean(1)[ends], y.prod(1)[ends], y.var(1)[ends], y.std(1)[ends], y.norm(2.0, [1])[ends],
+            y.logsumexp(1)[ends], y.amax(1)[ends], y.argmax(1)[ends], y.min(1)[1][ends], y.any(1)[ends], y.median(1)[0][ends],
+            y.kthvalue(3, 1)[1][ends], y.mode(1)[0][ends], y.count_nonzero(1)[ends], y.nansum(1)[ends], y.sum(1, True).size(),
+            y.t().var(0).size(), y.quantile(0.3, 1)[ends], y.argmin(1, True).size(), (y > 1).all(1)[ends])
+#> f(torch.tensor([1.5, -2.0, 0.5, 3.0], dtype=torch.float64), 4194305)
+#> f(torch.tensor([1.5, -2.0, 0.0, 3.0]), 4194305)
+#--- reductions_of_repeated_elements
+def f(x: Tensor, n: int):
+    y = x.view(4, 1).expand(4, n)
+    z = x.view(2, 1, 2).expand(2, n, 2)
+    return (y.sum(1), y.mean(1), y.prod(1), y.var(1), y.std(unbiased=False), y.norm(1.0, [1]), y.norm(2.0, [0, 1]), y.norm(0.0, [1]),
+            torch.linalg.vector_norm(y, 3.0), y.logsumexp(1), y.logsumexp([0, 1]), y.amax(1), y.max(), z.argmax(), z.argmin(), y.any(), y.all(1),
+            z.median(), y.nanmedian(), y.count_nonzero(), z.nansum([0, 1]), torch.var_mean(z, [1], correction=2), z.prod(1)[0])
+#> f(torch.tensor([1.5, -2.0, 0.5, 3.0], dtype=torch.float64), 4194305)
+#> f(torch.tensor([1.5, 0.0, 0.5, float("nan")], dtype=torch.float64), 4194305)
+#--- products_of_repeated_integers
+def f(x: Tensor, n: int):
+    y = x.view(4, 1).expand(4, n)
+    return y.prod(1), y.prod(), y.sum(1), y.expand(3, 4, n).argmax(), y.any(1), y.min()
+#> f(torch.tensor([3, -7, 1, 0]), 4194305)
+#> f(torch.tensor([3, -7, 1, 5]).to(torch.int8), 4194305)

@@ -396,7 +396,11 @@ impl AliasDb {
     pub fn forget_writes(&mut self, op: OpId) {
         if let Some(written) = self.writes.remove(&op) {
             for location in self.solved.locations(written.to) {
-                self.writers[*location as usize].retain(|writer| *writer != op);
+                let writers = &mut self.writers[*location as usize];
+                // Whoever walks a graph in order forgets the first.
+                if let Some(at) = writers.iter().position(|writer| *writer == op) {
+                    writers.remove(at);
+                }
             }
             self.writes_everything.retain(|writer| *writer != op);
         }

@@ -13,14 +13,19 @@ use hashbrown::HashSet;
 /// What an op does to its surroundings, nested ops included.
 struct Footprint {
     op: OpId,
-    makes: HashSet<ValueId>,
-    uses: HashSet<ValueId>,
-    /// Values that are looked at; those that a block only gives are not.
-    reads: HashSet<ValueId>,
+    /// None of an op without blocks, which uses and reads its operands.
+    nested: Option<Nested>,
     written: Option<Written>,
     world: Effects,
     /// It acts on the world itself, not only in a nested block: it keeps its place, and nothing passes it.
     acts: bool,
+}
+
+/// What an op with blocks and the ops within have to do with.
+struct Nested {
+    uses: HashSet<ValueId>,
+    /// Values that are looked at; those that a block only gives are not.
+    reads: HashSet<ValueId>,
 }
 
 /// Which side of an op another is moved to.
@@ -81,7 +86,7 @@ impl AliasDb {
         let mut at = step(op);
         while let Some(other) = at.filter(|other| *other != anchor) {
             let met = self.footprint(graph, registry, other);
-            if !moving.iter().all(|m| self.may_swap(m, &met)) {
+            if !moving.iter().all(|m| self.may_swap(graph, m, &met)) {
                 moving.push(met);
             }
             at = step(other);
@@ -92,36 +97,23 @@ impl AliasDb {
         let target = self.footprint(graph, registry, anchor);
         // Where it stays on this side, only what it takes along has to pass.
         let passing = if passes { 0 } else { 1 };
-        let free = moving.iter().skip(passing).all(|m| self.may_swap(m, &target));
+        let free = moving.iter().skip(passing).all(|m| self.may_swap(graph, m, &target));
         free.then(|| Plan { moving: moving.iter().map(|m| m.op).collect(), forward, passes })
     }
 
     fn footprint(&self, graph: &Graph, registry: &Registry, op: OpId) -> Footprint {
-        let mut footprint = Footprint {
+        Footprint {
             op,
-            makes: HashSet::new(),
-            uses: HashSet::new(),
-            reads: HashSet::new(),
+            nested: (!graph.nested_blocks(op).is_empty()).then(|| Nested::of(graph, op)),
             written: self.writes.get(&op).copied(),
             world: world(facts(registry, graph, op).effects),
             acts: world(own_effects(registry, graph, op)).intersects(Effects::WRITES_WORLD),
-        };
-        let mut work = vec![op];
-        while let Some(at) = work.pop() {
-            footprint.uses.extend(graph.operands(at).iter().copied());
-            footprint.reads.extend(graph.operands(at).iter().copied());
-            footprint.makes.extend(graph.results(at));
-            for block in graph.nested_blocks(at) {
-                work.extend(graph.block_ops(*block));
-                footprint.uses.extend(graph.block_results(*block).iter().copied());
-            }
         }
-        footprint
     }
 
-    fn may_swap(&self, a: &Footprint, b: &Footprint) -> bool {
-        let depends = |x: &Footprint, y: &Footprint| x.uses.iter().any(|value| y.makes.contains(value));
-        if a.acts || b.acts || depends(a, b) || depends(b, a) || self.disturbs(a, b) || self.disturbs(b, a) {
+    fn may_swap(&self, graph: &Graph, a: &Footprint, b: &Footprint) -> bool {
+        let depends = a.depends_on(graph, b) || b.depends_on(graph, a);
+        if a.acts || b.acts || depends || self.disturbs(graph, a, b) || self.disturbs(graph, b, a) {
             return false;
         }
         let read_and_write = |x: Effects, y: Effects| {
@@ -133,7 +125,7 @@ impl AliasDb {
 
     /// Whether `a` may write what `b` reads or writes. What `b` makes is new, or reached from what it uses, so that
     /// only who uses its results can write to them.
-    fn disturbs(&self, a: &Footprint, b: &Footprint) -> bool {
+    fn disturbs(&self, graph: &Graph, a: &Footprint, b: &Footprint) -> bool {
         let Some(written) = a.written else { return false };
         let touched = |value: &ValueId| match self.known(*value) {
             Known::Immutable => false,
@@ -145,7 +137,40 @@ impl AliasDb {
                 || self.hits(other, written.to)
                 || (written.everything && other.everything)
         });
-        both || b.reads.iter().any(touched)
+        both || match &b.nested {
+            Some(nested) => nested.reads.iter().any(touched),
+            None => graph.operands(b.op).iter().any(touched),
+        }
+    }
+}
+
+impl Footprint {
+    /// Whether it uses a result of another op of the block; results of ops within that one are seen only there.
+    fn depends_on(&self, graph: &Graph, other: &Footprint) -> bool {
+        let operands = graph.operands(self.op);
+        graph.results(other.op).iter().any(|result| match &self.nested {
+            Some(nested) => nested.uses.contains(result),
+            // Whichever list is the shorter: of operands, or of uses.
+            None => {
+                operands.iter().zip(graph.uses(*result)).any(|(x, used)| x == result || used.op == self.op)
+            }
+        })
+    }
+}
+
+impl Nested {
+    fn of(graph: &Graph, op: OpId) -> Nested {
+        let mut nested = Nested { uses: HashSet::new(), reads: HashSet::new() };
+        let mut work = vec![op];
+        while let Some(at) = work.pop() {
+            nested.uses.extend(graph.operands(at).iter().copied());
+            nested.reads.extend(graph.operands(at).iter().copied());
+            for block in graph.nested_blocks(at) {
+                work.extend(graph.block_ops(*block));
+                nested.uses.extend(graph.block_results(*block).iter().copied());
+            }
+        }
+        nested
     }
 }
 

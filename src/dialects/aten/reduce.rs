@@ -12,7 +12,7 @@ use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, one, opaque, reduce};
 use crate::resources::{Collect, Scratch};
-use crate::tensor::{DType, Tensor, promote_types, view};
+use crate::tensor::{DType, Layout, Tensor, promote_types, view};
 use crate::value::Value;
 use std::cmp::Ordering;
 
@@ -163,7 +163,7 @@ pub fn sum(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option
 }
 
 /// Rows of the tensor in a dtype, and how often each of their elements stands in its row.
-fn rows_in(tensor: &Tensor, dims: &[usize], dtype: DType) -> Result<(Rows, usize)> {
+pub fn rows_in(tensor: &Tensor, dims: &[usize], dtype: DType) -> Result<(Rows, usize)> {
     let (mut rows, times) = match tensor.dtype() == dtype {
         true => Rows::once_each(tensor, dims)?,
         // A view that repeats its elements is converted after the repetitions are gone.
@@ -262,16 +262,33 @@ fn nanmean(a: &Args<'_>) -> Result<Outputs> {
 fn prod(tensor: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = sum_dtype(tensor, dtype);
     let dims = reduced_dims(dim.map(|d| vec![d]), tensor.rank())?;
-    let rows = Rows::new(&tensor.to_dtype(dtype)?, &dims)?;
+    let (rows, times) = rows_in(tensor, &dims, dtype)?;
     // Each product is rounded: one that overflows stays infinite, whatever it is multiplied by.
     let round = match dtype {
         DType::F32 => |x: f64| f64::from(x as f32),
         _ => rounding(dtype),
     };
     if dtype.is_floating() {
-        return rows.reduce::<f64>(keepdim, dtype, |row| row.iter().fold(1.0, |p, x| round(p * x)));
+        let product = |row: &[f64]| row.iter().fold(1.0, |p, x| round(p * x));
+        return rows
+            .reduce::<f64>(keepdim, dtype, |row| power(product(row), times, 1.0, |x, y| round(x * y)));
     }
-    dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, |row| row.iter().fold(W::ONE, |p, x| p.times(*x))))
+    dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, |row| {
+        power(row.iter().fold(W::ONE, |p, x| p.times(*x)), times, W::ONE, W::times)
+    }))
+}
+
+/// `x` multiplied by itself, `times` factors in all.
+fn power<W: Copy>(mut x: W, mut times: usize, one: W, multiply: impl Fn(W, W) -> W) -> W {
+    let mut product = one;
+    while times > 1 {
+        if times % 2 == 1 {
+            product = multiply(product, x);
+        }
+        x = multiply(x, x);
+        times /= 2;
+    }
+    if times == 1 { multiply(product, x) } else { product }
 }
 
 /// Which end of the order.
@@ -437,10 +454,26 @@ fn arg_extreme(a: &Args<'_>, side: Side) -> Result<Outputs> {
             format!("{name}(): does not support bool input"),
         ));
     }
-    // The place among all elements counts repeated ones, in one dimension the first of them is the place.
-    let rows = if dim.is_some() { Rows::once_each(tensor, &dims)?.0 } else { Rows::new(tensor, &dims)? };
-    let places = side.places(&rows, tensor.dtype())?;
+    // Of repeated elements the first is the place.
+    let (rows, times) = Rows::once_each(tensor, &dims)?;
+    let mut places = side.places(&rows, tensor.dtype())?;
+    if dim.is_none() && times > 1 {
+        places.iter_mut().for_each(|place| *place = place_among_all(&tensor.layout(), *place));
+    }
     one(Tensor::from_vec(&places, rows.result_sizes(keepdim))?)
+}
+
+/// The place among all elements of one that was found where each dimension of stride 0 counted once.
+fn place_among_all(layout: &Layout, mut found: i64) -> i64 {
+    let (mut place, mut step) = (0, 1);
+    for d in (0..layout.rank()).rev() {
+        if layout.strides[d] != 0 {
+            place += found % layout.sizes[d] * step;
+            found /= layout.sizes[d];
+        }
+        step *= layout.sizes[d];
+    }
+    place
 }
 
 /// Without a list all dimensions are reduced; an empty list reduces none.

@@ -152,11 +152,14 @@ fn by_place<W: Wide>(
     keepdim: bool,
     place: impl Fn(&[W]) -> usize + Send + Sync,
 ) -> Result<Outputs> {
-    let rows = Rows::along(tensor, dim)?;
-    let places = rows.map::<W, i64>(|row| place(row) as i64)?;
+    let rows = Rows::distinct(tensor, if tensor.rank() == 0 { &[] } else { std::slice::from_ref(&dim) })?;
+    let found = rows.map::<W, (W, i64)>(|row| {
+        let place = place(row);
+        (row[place], place as i64)
+    })?;
+    let (values, places): (Vec<W>, Vec<i64>) = found.into_iter().unzip();
     let sizes = rows.result_sizes(keepdim);
-    let values = rows.pick(&places, 1, tensor.dtype())?.reshaped(sizes)?;
-    two(values, Tensor::from_vec(&places, sizes)?)
+    two(store::<W>(&values, sizes, tensor.dtype())?, Tensor::from_vec(&places, sizes)?)
 }
 
 fn kthvalue(a: &Args<'_>) -> Result<Outputs> {
@@ -208,10 +211,11 @@ fn median_all(a: &Args<'_>, skip_nan: bool) -> Result<Outputs> {
         let empty = if tensor.dtype() == DType::I32 { Scalar::Int(i64::from(i32::MIN)) } else { empty };
         return one(Tensor::from_scalar(empty, tensor.dtype())?);
     }
-    let flat = tensor.reshaped(&[tensor.numel() as i64])?;
-    let mut out = dispatch_wide!(tensor.dtype(), W => by_place::<W>(&flat, 0, false, |row| median_place(row, skip_nan)))?;
-    out.truncate(1);
-    Ok(out)
+    // Elements that are repeated are all repeated as often: the median of one of each is that of all.
+    let (rows, _) = Rows::once_each(tensor, &(0..tensor.rank()).collect::<Vec<usize>>())?;
+    one(dispatch_wide!(tensor.dtype(), W => {
+        rows.reduce::<W>(false, tensor.dtype(), |row| row[median_place(row, skip_nan)])?
+    }))
 }
 
 fn mode(a: &Args<'_>) -> Result<Outputs> {
@@ -278,7 +282,7 @@ fn quantile(a: &Args<'_>, skip_nan: bool) -> Result<Outputs> {
         }
         None => (0..tensor.rank()).collect(),
     };
-    let rows = Rows::new(tensor, &dims)?;
+    let rows = Rows::distinct(tensor, &dims)?;
     let results = rows.map::<f64, Vec<f64>>(|row| quantiles(row, &qs, between, skip_nan))?;
     // One result after another for each q.
     let values: Vec<f64> = (0..qs.len()).flat_map(|n| results.iter().map(move |r| r[n])).collect();

@@ -6,14 +6,14 @@ use super::kernels::rows::{Rows, reduced_dims};
 use super::kernels::rule::into;
 use super::kernels::wide::{Wide, store};
 use super::kernels::wide_loops;
-use super::reduce::sum_row;
+use super::reduce::{rows_in, sum_row};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::Sv;
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Alias, Args, OpDef, Outputs, one, reduce};
 use crate::resources::Collect;
-use crate::tensor::{DType, Scalar, Tensor, view};
+use crate::tensor::{DType, Layout, Scalar, Tensor, view};
 use crate::value::Value;
 use num_complex::Complex64;
 
@@ -149,13 +149,14 @@ fn spread(
             format!("{name} only support floating point and complex dtypes"),
         ));
     }
-    let rows = Rows::new(tensor, &reduced_dims(dims, tensor.rank())?)?;
+    let (rows, times) = Rows::once_each(tensor, &reduced_dims(dims, tensor.rank())?)?;
+    let times = times as f64;
     let moments = rows.map::<Complex64, (f64, Complex64)>(|row| {
         let mean = sum_row(row) / row.len() as f64;
-        let divisor = (row.len() as f64 - correction).max(0.0);
+        let divisor = (row.len() as f64 * times - correction).max(0.0);
         let squared = |part: fn(&Complex64) -> f64| {
             let squares: Vec<f64> = row.iter().map(|x| (part(x) - part(&mean)).powi(2)).collect();
-            sum_row(&squares) / divisor
+            sum_row(&squares) * times / divisor
         };
         // Part by part: where nothing is left to divide by, a part without spread is not a number.
         let imaginary = if dtype.is_complex() { squared(|z| z.im) } else { 0.0 };
@@ -243,15 +244,19 @@ pub fn vector_norm(
         }
     }
     let compute = dtype.unwrap_or(own);
-    if p == 2.0 && compute == DType::F32 && own == DType::F32 {
+    let is_once =
+        |layout: &Layout| !layout.strides.iter().zip(&layout.sizes).any(|(by, n)| *by == 0 && *n > 1);
+    if p == 2.0 && compute == DType::F32 && own == DType::F32 && is_once(&tensor.layout()) {
         return euclidean(tensor, &listed, keepdim);
     }
-    let rows = Rows::new(&tensor.to_dtype(compute)?, &listed)?;
+    let (rows, times) = rows_in(tensor, &listed, compute)?;
     let norm = move |sizes: &[f64]| -> f64 {
-        let total = |f: &dyn Fn(f64) -> f64| sum_row(&sizes.iter().map(|x| f(*x)).collect::<Vec<f64>>());
+        let times = times as f64;
+        let total =
+            |f: &dyn Fn(f64) -> f64| sum_row(&sizes.iter().map(|x| f(*x)).collect::<Vec<f64>>()) * times;
         match p {
             0.0 => total(&|x| f64::from(u8::from(x != 0.0))),
-            1.0 => sum_row(sizes),
+            1.0 => sum_row(sizes) * times,
             2.0 => total(&|x| x * x).sqrt(),
             f64::INFINITY => sizes.iter().fold(0.0, |m: f64, x| m.most(*x)),
             f64::NEG_INFINITY => sizes.iter().fold(f64::INFINITY, |m: f64, x| m.least(*x)),
@@ -377,7 +382,8 @@ fn logsumexp(a: &Args<'_>) -> Result<Outputs> {
         d if d.is_floating() || d.is_complex() => d,
         _ => DType::F32,
     };
-    let rows = Rows::new(&tensor.to_dtype(dtype)?, &reduced_dims(Some(a.ints(1)?), tensor.rank())?)?;
+    let (rows, times) = rows_in(tensor, &reduced_dims(Some(a.ints(1)?), tensor.rank())?, dtype)?;
+    let times = times as f64;
     if matches!(dtype, DType::F16 | DType::BF16) {
         let round = rounding(dtype);
         return one(rows.reduce::<f64>(keepdim, dtype, move |row| {
@@ -385,17 +391,18 @@ fn logsumexp(a: &Args<'_>) -> Result<Outputs> {
             let shift = if largest.is_infinite() { 0.0 } else { largest };
             // A function of 16 bits after the other.
             let powers: Vec<f64> = row.iter().map(|x| round(round(x - shift).exp())).collect();
-            round(round(sum_row(&powers)).ln()) + shift
+            round(round(sum_row(&powers) * times).ln()) + shift
         })?);
     }
     one(if dtype.is_complex() {
         rows.reduce::<Complex64>(keepdim, dtype, |row| {
             let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| m.most(x.re));
             let shift = if largest.is_infinite() { 0.0 } else { largest };
-            sum_row(&row.iter().map(|x| (x - shift).exp()).collect::<Vec<Complex64>>()).ln() + shift
+            let sum = sum_row(&row.iter().map(|x| (x - shift).exp()).collect::<Vec<Complex64>>());
+            (sum * times).ln() + shift
         })?
     } else {
-        rows.reduce::<f64>(keepdim, dtype, logsumexp_row)?
+        rows.reduce::<f64>(keepdim, dtype, |row| logsumexp_row(row) + times.ln())?
     })
 }
 

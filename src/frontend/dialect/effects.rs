@@ -4,7 +4,7 @@
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result, Span};
 use crate::dialects::text::OpText;
-use crate::dialects::{Effects, Registry};
+use crate::dialects::{Effects, Registry, resolve};
 use crate::ir::{AliasInfo, Argument, BlockId, Graph, OpId, Schema, ValueDef, ValueId};
 use hashbrown::HashSet;
 
@@ -86,7 +86,7 @@ struct Audit<'a> {
 impl Audit<'_> {
     /// The operands that an op writes.
     fn written(&self, op: OpId) -> Vec<ValueId> {
-        let Some(row) = facts(self.registry, self.graph, op).op else { return Vec::new() };
+        let Ok(row) = resolve(self.registry, self.graph, op) else { return Vec::new() };
         let Ok(schema) = row.marked_schema() else { return Vec::new() };
         let operands = self.graph.operands(op).iter();
         let marked = operands.zip(&schema.arguments);
@@ -140,7 +140,7 @@ impl Audit<'_> {
             work.extend(is_loop.then(|| graph.operand(op, n + 2)).flatten());
             return;
         }
-        let Some(row) = facts(self.registry, graph, op).op else { return };
+        let Ok(row) = resolve(self.registry, graph, op) else { return };
         let Ok(schema) = row.marked_schema() else { return };
         if schema.is_varret || schema.is_vararg {
             // Tuples and lists: what is taken out was put in.

@@ -16,12 +16,14 @@ const MANY: usize = 1 << 24;
 
 /// A tensor seen as rows: the chosen dimensions joined make the rows' elements, the others number the rows.
 pub struct Rows {
-    /// The elements, row after row.
+    /// The elements, row after row; of equal rows the first where `repeats` says so.
     pub dense: Tensor,
     /// Elements of one row.
     pub length: usize,
     /// How many rows.
     pub count: usize,
+    /// Which of the rows of `dense` each row is: None where they are the same.
+    repeats: Option<Layout>,
     /// Sizes of the dimensions that number the rows.
     pub kept: Dims,
     /// The same with ones in place of the others.
@@ -43,7 +45,27 @@ impl Rows {
         let kept_ones: Dims = (0..sizes.len()).map(|d| if inside(&d) { 1 } else { sizes[d] }).collect();
         let reduced: Dims = (0..sizes.len()).filter(inside).map(|d| sizes[d]).collect();
         let dense = tensor.look(|l| Ok(view::reorder(l, &order)))?.contiguous()?;
-        Ok(Rows { dense, length: numel(&reduced), count: numel(&kept), kept, kept_ones, order, sizes })
+        let (length, count) = (numel(&reduced), numel(&kept));
+        Ok(Rows { dense, length, count, repeats: None, kept, kept_ones, order, sizes })
+    }
+
+    /// [`Rows::new`] for work that gives values for rows and has no need of equal rows side by side: of a large view that
+    /// repeats rows it keeps one of each, as there may be more of them than any memory holds.
+    pub fn distinct(tensor: &Tensor, dims: &[usize]) -> Result<Rows> {
+        let layout = tensor.layout();
+        let is_repeated = |d: &usize| layout.strides[*d] == 0 && layout.sizes[*d] > 1 && !dims.contains(d);
+        if tensor.numel() < MANY || !(0..layout.rank()).any(|d| is_repeated(&d)) {
+            return Rows::new(tensor, dims);
+        }
+        let (narrow, _) = once(tensor, is_repeated)?;
+        let rows = Rows::new(&narrow, dims)?;
+        let mut repeats = Layout::contiguous(&rows.kept)?;
+        let kept = sizes_without(&layout.sizes, dims, false);
+        for (d, size) in kept.iter().enumerate().filter(|(d, size)| rows.kept[*d] != **size) {
+            (repeats.sizes[d], repeats.strides[d]) = (*size, 0);
+        }
+        let kept_ones = sizes_without(&layout.sizes, dims, true);
+        Ok(Rows { count: numel(&kept), repeats: Some(repeats), kept, kept_ones, ..rows })
     }
 
     /// Along one dimension; rank 0 counts as one dimension of size 1.
@@ -56,39 +78,40 @@ impl Rows {
         if keepdim { &self.kept_ones } else { &self.kept }
     }
 
-    /// [`Rows::new`] for work that needs each element once: also says how often each stands in its row. A view that
-    /// repeats few elements along `dims` may have more of them than any memory holds.
+    /// [`Rows::distinct`] for work that needs each element of a row once: also says how often each stands in its row.
     pub fn once_each(tensor: &Tensor, dims: &[usize]) -> Result<(Rows, usize)> {
         if tensor.numel() < MANY {
             return Ok((Rows::new(tensor, dims)?, 1));
         }
-        let mut times = 1usize;
-        let once = tensor.look(|layout| {
-            let mut once = layout.clone();
-            for d in dims.iter().filter(|d| layout.strides[**d] == 0) {
-                times = times.saturating_mul(layout.sizes[*d] as usize);
-                once.sizes[*d] = 1;
-            }
-            Ok(once)
-        })?;
-        Ok((Rows::new(&once, dims)?, times))
+        let strides = tensor.layout().strides;
+        let (narrow, times) = once(tensor, |d| dims.contains(d) && strides[*d] == 0)?;
+        Ok((Rows::distinct(&narrow, dims)?, times))
     }
 
     /// One value for each row.
-    pub fn map<W: Element, R: Send>(&self, f: impl Fn(&[W]) -> R + Send + Sync) -> Result<Scratch<R>> {
+    pub fn map<W: Element, R: Clone + Send>(
+        &self,
+        f: impl Fn(&[W]) -> R + Send + Sync,
+    ) -> Result<Scratch<R>> {
         let elements = self.dense.elements_as::<W>()?;
         // Rows without elements take no memory, however many there are; what is made of them does.
         if self.length == 0 {
             return memory::collected((0..self.count).map(|_| f(&[])));
         }
         if elements.len() < PARALLEL_FROM {
-            return memory::collected(elements.chunks_exact(self.length).map(f));
+            return self.repeated(memory::collected(elements.chunks_exact(self.length).map(f))?);
         }
         let row = |at: usize| f(&elements[at * self.length..(at + 1) * self.length]);
-        pool::map(elements.len() / self.length, row)
+        self.repeated(pool::map(elements.len() / self.length, row)?)
     }
 
-    /// `width` values for each row, one row after the other.
+    /// The values of all rows from those of the rows of `dense`.
+    fn repeated<R: Clone>(&self, values: Scratch<R>) -> Result<Scratch<R>> {
+        let Some(layout) = &self.repeats else { return Ok(values) };
+        memory::built(self.count, |all| layout.for_each_index(|at| all.push(values[at].clone())))
+    }
+
+    /// `width` values for each row, one row after the other. Not for rows that are [`Rows::distinct`].
     pub fn map_wide<W: Element, R: Element>(
         &self,
         width: usize,
@@ -106,14 +129,15 @@ impl Rows {
     }
 
     /// One value for each row of float32, read where it lies.
-    pub fn map_f32<R: Send>(&self, f: impl Fn(&[f32]) -> R + Send + Sync) -> Result<Scratch<R>> {
+    pub fn map_f32<R: Clone + Send>(&self, f: impl Fn(&[f32]) -> R + Send + Sync) -> Result<Scratch<R>> {
         let elements = Dense::<f32>::new(&self.dense)?;
         let elements = elements.open()?;
         let row = |at: usize| f(&elements[at * self.length..(at + 1) * self.length]);
-        if elements.len() < PARALLEL_FROM || self.count == 1 {
-            return memory::collected((0..self.count).map(row));
+        let count = if self.repeats.is_some() { elements.len() / self.length.max(1) } else { self.count };
+        if elements.len() < PARALLEL_FROM || count == 1 {
+            return self.repeated(memory::collected((0..count).map(row))?);
         }
-        pool::map(self.count, row)
+        self.repeated(pool::map(count, row)?)
     }
 
     /// The sum of each row of float32, in double precision.
@@ -177,6 +201,20 @@ impl Rows {
 
 /// Columns that one thread sums: their sums stay in the first-level cache.
 const COLUMNS: usize = 256;
+
+/// A tensor without its repetitions along some dimensions, and how often what is left of it stood there.
+fn once(tensor: &Tensor, is_repeated: impl Fn(&usize) -> bool) -> Result<(Tensor, usize)> {
+    let mut times = 1usize;
+    let narrow = tensor.look(|layout| {
+        let mut narrow = layout.clone();
+        for d in (0..layout.rank()).filter(is_repeated) {
+            times = times.saturating_mul(layout.sizes[d] as usize);
+            narrow.sizes[d] = 1;
+        }
+        Ok(narrow)
+    })?;
+    Ok((narrow, times))
+}
 
 /// The sums of a float32 tensor over dimensions that others lie within, in double precision, read where it lies: what gradients of
 /// biases and of broadcast operands are, and means of images whose channels lie innermost. None for other tensors and dimensions,

@@ -1,10 +1,9 @@
 //! Functions and methods: parameters, body, result.
 
 use super::{Compiler, Emitter, Sugared, error};
-use crate::analysis::facts;
 use crate::diag::{Result, Span};
 use crate::dialects::prim::constant;
-use crate::dialects::{Node, Registry, Run};
+use crate::dialects::{Node, Registry, Run, resolve};
 use crate::eval;
 use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, UnaryOp};
 use crate::frontend::script::{cleanup, exits, kinds, lift, ssa};
@@ -273,7 +272,7 @@ fn evaluate(graph: &Graph, registry: &Registry, block: BlockId, wanted: ValueId)
         let made: Vec<Value> = if graph.kind(op) == kinds::constant() {
             vec![constant::value(graph.attrs(op), types.first()).ok()?]
         } else {
-            let row = facts(registry, graph, op).op?;
+            let row = resolve(registry, graph, op).ok()?;
             let node = Node { attrs: graph.attrs(op), result_types: &types };
             eval::call(&row, &operands, node, &run).ok()?.into_iter().collect()
         };
