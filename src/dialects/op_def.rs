@@ -33,6 +33,8 @@ pub struct OpDef {
     pub accepts: Accepts,
     /// What else an elementwise op demands of its arguments.
     pub check: Option<Check>,
+    /// What it makes of numbers beside tensors, by the names of their arguments: those that do not fit are refused.
+    pub numbers: &'static [(&'static str, NumberAs)],
     /// Reference kernel.
     pub eval: Option<Kernel>,
     /// What an op with blocks does: it runs them.
@@ -64,6 +66,8 @@ pub struct OpDef {
     pub outs: &'static [&'static str],
     /// Which dtypes the tensor may have that such a form, derived or spelled out, writes to.
     pub out_rule: OutRule,
+    /// Which dtypes the first argument of a derived in-place form may have.
+    pub inplace_rule: OutRule,
     /// Arguments whose memory must lie apart from what an in-place or `out` form writes; the other tensors must then not
     /// share it in another order. None: neither is asked.
     pub apart: Option<&'static [usize]>,
@@ -82,6 +86,38 @@ pub struct OpDef {
     pub quantized: Quantized,
     /// Declared by a text file.
     pub declared: bool,
+}
+
+/// What an elementwise op makes of a number before it computes, as PyTorch's kernels do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberAs {
+    /// An element of the common dtype.
+    Element,
+    /// The same where that is no integer.
+    Float,
+    /// The same where that is float32, as numbers by themselves are.
+    Float32,
+    /// The same where that has 16 bits or is an integer.
+    HalfOrInteger,
+    /// An element of the common dtype, and int64 where that is an integer.
+    Wide,
+    /// What is computed with: float32 where elements have 16 bits.
+    Compute,
+}
+
+impl NumberAs {
+    /// The dtype that the number must fit, where elements have a common one; None where all fit.
+    pub fn dtype(self, common: DType) -> Option<DType> {
+        let half = matches!(common, DType::F16 | DType::BF16);
+        match self {
+            NumberAs::Element => Some(common),
+            NumberAs::Float => (!common.is_integral()).then_some(common),
+            NumberAs::Float32 => (common == DType::F32).then_some(common),
+            NumberAs::HalfOrInteger => (half || common.is_integral()).then_some(common),
+            NumberAs::Wide => Some(if common.is_integral() { DType::I64 } else { common }),
+            NumberAs::Compute => Some(if half { DType::F32 } else { common }),
+        }
+    }
 }
 
 /// What an op does with quantized tensors. Their integers are never taken for numbers by accident: where nothing is
@@ -136,6 +172,8 @@ pub enum OutRule {
     Cast,
     /// The result's only; PyTorch's refusal speaks of C++ types.
     Exact,
+    /// The result's only; the refusal speaks of a cast, to a C++ type.
+    Same,
     /// The result's only; the refusal speaks of a dtype that was found.
     Found,
     /// The result's only; the refusal speaks of the argument.
@@ -167,6 +205,11 @@ impl OutRule {
                 "Expected the dtype for input and out to match, but got {} for input's dtype and {} for out's dtype.",
                 from.type_name(),
                 to.type_name()
+            ),
+            OutRule::Same if from != to => format!(
+                "result type {} can't be cast to the desired output type {}",
+                from.type_name(),
+                to.cpp_name()
             ),
             OutRule::Truth if !matches!(to, DType::Bool | DType::U8) => {
                 let name = name.trim_start_matches("aten::");
@@ -394,6 +437,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         infer: None,
         accepts: Accepts::ALL,
         check: None,
+        numbers: &[],
         eval: None,
         region: None,
         meaning: None,
@@ -409,6 +453,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         out: None,
         outs: &["out"],
         out_rule: OutRule::Cast,
+        inplace_rule: OutRule::Cast,
         apart: None,
         apart_unless: None,
         rare: "",
@@ -519,6 +564,12 @@ impl OpDef {
     /// Sets the check of the arguments.
     pub const fn check(mut self, check: Check) -> OpDef {
         self.check = Some(check);
+        self
+    }
+
+    /// Sets what becomes of numbers.
+    pub const fn numbers(mut self, numbers: &'static [(&'static str, NumberAs)]) -> OpDef {
+        self.numbers = numbers;
         self
     }
 
@@ -682,7 +733,13 @@ impl OpDef {
         self
     }
 
-    /// The same; `out` must have the result's dtype.
+    /// Derives the in-place form, which must have the result's dtype.
+    pub const fn inplace_same(mut self) -> OpDef {
+        self.inplace_rule = OutRule::Same;
+        self.inplace()
+    }
+
+    /// As [`OpDef::out`]; `out` must have the result's dtype.
     pub const fn out_exact(mut self, overload: &'static str) -> OpDef {
         self.out_rule = OutRule::Exact;
         self.out(overload)

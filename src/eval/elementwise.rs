@@ -7,11 +7,11 @@ use super::tile::{Input, run_in_place, run_walk};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Static, Sv};
 use crate::dialects::shapes::layouts::{ordered_walk, replaces_tensor};
-use crate::dialects::{Op, OpDef, Order, OutRule, Promote};
+use crate::dialects::{Op, OpDef, Order, Promote};
 use crate::ir::{Argument, TypeKind};
 use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Layout, Rank, Tensor, check_promotions, promote_types};
+use crate::tensor::{DType, Layout, Rank, Scalar, Tensor, check_fill, check_promotions, promote_types};
 use crate::value::Value;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -34,6 +34,11 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
         Err(refused)
     })?;
     let walk = call.walk(op)?;
+    if let Target::InPlace(target) = call.target {
+        let result = compiled.program.dtype(compiled.output);
+        op.def().inplace_rule.check(op.name().as_str(), result, target.dtype())?;
+    }
+    check_numbers(op, values, compiled.common)?;
     if let Target::InPlace(target) = call.target
         && run_in_place(&compiled.program, compiled.output, &call.inputs, &walk, target)?
     {
@@ -74,7 +79,7 @@ impl<'a> Target<'a> {
             Target::New => return Ok(result),
             Target::InPlace(target) | Target::Out(target) => target,
         };
-        let rule = if matches!(self, Target::Out(_)) { op.def().out_rule } else { OutRule::Cast };
+        let rule = if matches!(self, Target::Out(_)) { op.def().out_rule } else { op.def().inplace_rule };
         rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
         if matches!(self, Target::Out(_)) {
             target.give_sizes(&result.sizes())?;
@@ -118,6 +123,8 @@ pub struct Compiled {
     pub program: Program,
     /// Its result, of the result's dtype.
     pub output: Sv,
+    /// The dtype that operands have in common.
+    pub common: DType,
 }
 
 /// The arguments of a call, sorted by what they are.
@@ -281,8 +288,9 @@ pub fn compile_elementwise(
     let operands: SmallVec<[Option<(Sv, OperandKind)>; 4]> =
         operands.iter().map(|kind| kind.as_ref().map(&mut params)).collect();
     let value = emit_elementwise(&mut program, op, &operands, statics)?;
+    let common = program.source_dtype(value);
     let (program, outputs) = program.pruned(&[value]);
-    Ok(Compiled { program, output: outputs[0] })
+    Ok(Compiled { program, output: outputs[0], common })
 }
 
 /// Adds an elementwise op to a program: converts its operands (tensor and number arguments in schema order, None:
@@ -368,6 +376,27 @@ fn refusal(op: &Op, def: &OpDef, dtype: DType) -> Diagnostic {
     };
     let message = format!("\"{kernel}\" not implemented for '{}'", dtype.type_name());
     Diagnostic::raised("NotImplementedError", message)
+}
+
+/// Refuses numbers that the op could not make what its row says.
+fn check_numbers(op: &Op, values: &[Value], common: DType) -> Result<()> {
+    for (name, _) in op.def().numbers {
+        let at = op.schema()?.argument_index(name);
+        let number = at.and_then(|at| values.get(at));
+        if let Some(number @ (Value::Int(_) | Value::Float(_) | Value::Complex(_))) = number {
+            check_number(op.def(), name, number.to_scalar()?, common)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a number that an argument's tensors of a common dtype cannot hold, if the op makes it an element.
+pub fn check_number(def: &OpDef, name: &str, number: Scalar, common: DType) -> Result<()> {
+    let made = def.numbers.iter().find(|(known, _)| *known == name);
+    match made.and_then(|(_, made)| made.dtype(common)) {
+        Some(dtype) => check_fill(number, dtype),
+        None => Ok(()),
+    }
 }
 
 /// C++'s name of an element type, for messages.

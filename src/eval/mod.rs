@@ -12,6 +12,6 @@ mod tile;
 
 pub use call::{attributes, call};
 pub use elementwise::{
-    Compiled, OperandKind, compile_elementwise, elementwise, emit_elementwise, write_back,
+    Compiled, OperandKind, check_number, compile_elementwise, elementwise, emit_elementwise, write_back,
 };
 pub use tile::{Input, fold_scalar, run_in_place, run_program, run_walk};

@@ -45,6 +45,13 @@ pub fn write_complex(out: &mut String, z: Complex64) {
     out.push('j');
 }
 
+/// A float as C++ writes it to a stream, with six digits.
+pub fn general(x: f64) -> String {
+    let mut text = String::new();
+    write_general(&mut text, x, 6);
+    text
+}
+
 /// Appends a float as C's `%.{digits}g` does.
 pub fn write_general(out: &mut String, x: f64, digits: usize) {
     if !x.is_finite() {

@@ -449,6 +449,7 @@ impl<'a> Reader<'a> {
         self.probe(op, row)?;
         let call = self.call(op, row)?;
         let compiled = compile_elementwise(row, &call.kinds, call.statics)?;
+        self.fit_numbers(op, row, compiled.common)?;
         let value = self.splice(&compiled.program, &call.values, compiled.output)?;
         if let Some(out) = self.graph.result(op, 0) {
             let form = Some(self.form(Form::Elementwise(call.forms, call.beside_number, row.def().order)));

@@ -8,6 +8,7 @@ mod data;
 mod device;
 mod elements;
 mod dtype;
+mod fill;
 mod float8;
 mod array;
 pub mod dlpack;
@@ -31,6 +32,7 @@ pub use data::{InOrder, Strided};
 pub use device::Device;
 pub use dtype::{Bool, DType, Element};
 pub use elements::broadcast_all;
+pub use fill::check_fill;
 pub use float8::{E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu};
 pub use foreign::Foreign;
 pub use layout::{

@@ -5,9 +5,10 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::joins;
 use crate::dialects::{
-    Args, Effects, Fact, LayerPart, OpDef, Order, Outputs, Promote, Tolerance, composite, elementwise, one,
-    opaque,
+    Args, Effects, Fact, LayerPart, NumberAs, OpDef, Order, Outputs, Promote, Tolerance, composite,
+    elementwise, one, opaque,
 };
+use crate::ir::number_text::general;
 use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
@@ -32,6 +33,7 @@ pub static OPS: &[OpDef] = &[
         .inplace(),
     elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).part(LayerPart::Activation(bounds)).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(hardtanh)
+        .numbers(&[("min_val", NumberAs::Wide), ("max_val", NumberAs::Wide)])
         .ordered(Order::First)
         .accepts("if", "Bool inputs not supported for hardtanh|clamp is not supported for complex types")
         .grad("self: with_zero(torch.where((self > min_val) & (self < max_val), grad, 0), self)")
@@ -43,6 +45,7 @@ pub static OPS: &[OpDef] = &[
         Promote::First,
     )
         .scalar(elu)
+        .numbers(&[("alpha", NumberAs::Compute), ("scale", NumberAs::Compute), ("input_scale", NumberAs::Compute)])
         .accepts("f", "elu_cpu")
         .tolerance(Tolerance::Rounding)
         .inplace()
@@ -54,6 +57,7 @@ pub static OPS: &[OpDef] = &[
         .inplace(),
     elementwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", Promote::First)
         .scalar(celu)
+        .numbers(&[("alpha", NumberAs::Compute)])
         .accepts("f", "elu_cpu")
         .check(check_celu)
         .tolerance(Tolerance::Rounding)
@@ -96,6 +100,7 @@ pub static OPS: &[OpDef] = &[
         .out_found("out"),
     elementwise("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
         .scalar(hardshrink)
+        .numbers(&[("lambd", NumberAs::Element)])
         .accepts("f", "hardshrink_cpu")
         .grad("self: with_zero(torch.where((self < -lambd) | (self > lambd), grad, 0), self)")
         .out_found("out"),
@@ -107,6 +112,7 @@ pub static OPS: &[OpDef] = &[
         .out_found("out"),
     elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First).part(LayerPart::Activation(slope)).quantized_kernel(crate::dialects::quantized::activation::leaky_relu)
         .scalar(|p, x| leaky(p, x[0], x[1]))
+        .numbers(&[("negative_slope", NumberAs::Compute)])
         .accepts("f", "leaky_relu_cpu")
         .facts(&[Fact::Costly])
         .grad("self: with_zero(torch.where(self > 0, grad, grad * negative_slope), self)")
@@ -114,6 +120,7 @@ pub static OPS: &[OpDef] = &[
         .out_found("out"),
     elementwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::threshold)
         .scalar(threshold)
+        .numbers(&[("threshold", NumberAs::Compute), ("value", NumberAs::Element)])
         .accepts("if", "threshold_cpu")
         .grad("self: torch.threshold_backward(grad, self, threshold)")
         .inplace()
@@ -137,6 +144,7 @@ pub static OPS: &[OpDef] = &[
         .inplace(),
     elementwise("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", Promote::First)
         .scalar(softplus)
+        .numbers(&[("beta", NumberAs::Compute), ("threshold", NumberAs::Compute)])
         .accepts("f", "softplus_cpu")
         .grad("self: torch.where(self * beta > threshold, grad, grad * torch.sigmoid(self * beta))")
         .tolerance(Tolerance::Rounding)
@@ -397,16 +405,18 @@ fn check_gelu(values: &[Value]) -> Result<()> {
 fn check_softshrink(values: &[Value]) -> Result<()> {
     let [x, lambd, ..] = values else { return Ok(()) };
     let (dtype, lambd) = (x.to_tensor()?.dtype(), lambd.to_scalar()?.to_f64());
-    if dtype.is_floating() && (lambd.is_nan() || lambd < 0.0) {
+    let most = match dtype {
+        DType::F16 => 65504.0,
+        DType::BF16 => f64::from(half::bf16::MAX),
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    };
+    if dtype.is_floating() && !(0.0..=most).contains(&lambd) {
         return Err(Diagnostic::runtime(format!(
-            "lambda must be in range [0, {}] for input dtype {}, but found {lambd}",
-            match dtype {
-                DType::F16 => "65504",
-                DType::BF16 => "3.38953e+38",
-                DType::F32 => "3.40282e+38",
-                _ => "1.79769e+308",
-            },
-            dtype.type_name()
+            "lambda must be in range [0, {}] for input dtype {}, but found {}",
+            general(most),
+            dtype.type_name(),
+            general(lambd)
         )));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Alias, Contract, Fact, LayerPart, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{Alias, Contract, Fact, LayerPart, NumberAs, OpDef, Promote, Tolerance, elementwise};
 use crate::tensor::{DType, Operand, Scalar, Tensor, result_type};
 use crate::value::Value;
 
@@ -12,6 +12,7 @@ pub static OPS: &[OpDef] = &[
         .part(LayerPart::Sum)
         .scalar(add_scaled)
         .check(check_alpha)
+        .numbers(&[("alpha", NumberAs::Element)])
         .grad("self: grad\nother: grad * alpha")
         .facts(&[Fact::ConstantIsNumber, Fact::Commutative])
         .inplace()
@@ -19,6 +20,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(add_scaled)
         .check(check_alpha)
+        .numbers(&[("alpha", NumberAs::Element)])
         .grad("self: grad")
         .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Identity(0.0))])
         .inplace()
@@ -26,6 +28,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(sub_scaled)
         .check(check_sub)
+        .numbers(&[("alpha", NumberAs::Element)])
         .grad("self: grad\nother: -grad * alpha")
         .facts(&[Fact::ConstantIsNumber])
         .inplace()
@@ -33,6 +36,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(sub_scaled)
         .check(check_sub)
+        .numbers(&[("alpha", NumberAs::Element)])
         .grad("self: grad")
         .facts(&[Fact::Identity(0.0)])
         .inplace()
@@ -67,11 +71,13 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(rsub)
         .check(check_sub)
+        .numbers(&[("alpha", NumberAs::Element)])
         .grad("self: -grad * alpha\nother: grad")
         .out_exact("Tensor_out"),
     elementwise("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(rsub)
         .check(check_sub)
+        .numbers(&[("alpha", NumberAs::Element)])
         .grad("self: -grad * alpha")
         .out("Scalar_out"),
     elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
@@ -216,6 +222,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(pow_number)
         .accepts("bifc", "pow")
         .check(check_power)
+        .numbers(&[("exponent", NumberAs::HalfOrInteger)])
         .facts(&[Fact::Identity(1.0)])
         .tolerance(Tolerance::Rounding)
         .out("Tensor_Scalar_out"),
@@ -228,6 +235,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(pow_number)
         .accepts("bifc", "pow")
         .check(check_power)
+        .numbers(&[("exponent", NumberAs::HalfOrInteger)])
         .tolerance(Tolerance::Rounding),
     elementwise("aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.pow(x[0], x[1]))
@@ -505,11 +513,12 @@ fn check_div_mode(values: &[Value]) -> Result<()> {
 
 /// Integers cannot be divided by zero.
 fn check_zero_divisor(values: &[Value]) -> Result<()> {
-    let integral = result_type(&operands(values)).is_some_and(DType::is_integral);
-    let (true, Some(divisor)) = (integral, values.get(1)) else { return Ok(()) };
+    let dtype = result_type(&operands(values)).filter(|dtype| dtype.is_integral());
+    let (Some(dtype), Some(divisor)) = (dtype, values.get(1)) else { return Ok(()) };
     let zero = match divisor {
         Value::Tensor(t) => has_zero(t)?,
-        other => !other.to_scalar()?.to_bool(),
+        // A number that wraps to zero is zero.
+        number => !Tensor::full(dtype, &[], number.to_scalar()?)?.item()?.to_bool(),
     };
     if zero { Err(Diagnostic::runtime("ZeroDivisionError")) } else { Ok(()) }
 }

@@ -1,11 +1,11 @@
 //! Elementwise choice and mixture: `where`, `masked_fill`, `clamp`, `lerp`, `addcmul`.
 
 use super::activation::bounds;
-use super::kernels::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Alias, Fact, LayerPart, OpDef, Order, Promote, elementwise};
-use crate::tensor::{DType, Scalar, broadcast_sizes};
+use crate::dialects::{Alias, Fact, LayerPart, NumberAs, OpDef, Order, Promote, elementwise};
+use crate::ir::number_text::general;
+use crate::tensor::{DType, Scalar, broadcast_sizes, check_fill};
 use crate::value::Value;
 
 /// The rows.
@@ -25,7 +25,8 @@ pub static OPS: &[OpDef] = &[
     .check(|values| {
         check_condition(values)?;
         check_beside(values, 1, 2)
-    }),
+    })
+    .numbers(&[("other", NumberAs::Float32)]),
     elementwise(
         "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
         Promote::Common,
@@ -35,10 +36,12 @@ pub static OPS: &[OpDef] = &[
     .check(|values| {
         check_condition(values)?;
         check_beside(values, 2, 1)
-    }),
+    })
+    .numbers(&[("self", NumberAs::Float32)]),
     elementwise("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.select(x[0], x[1], x[2]))
-        .check(check_condition),
+        .check(check_condition)
+        .numbers(&[("self", NumberAs::Float32), ("other", NumberAs::Float32)]),
     elementwise("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", Promote::First)
         .quantized(crate::dialects::Quantized::IntegersAndNumber(2))
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
@@ -63,8 +66,9 @@ pub static OPS: &[OpDef] = &[
         .scalar(clamp)
         .accepts("if", "clamp is not supported for complex types")
         .check(check_clamp)
+        .numbers(&[("min", NumberAs::Float), ("max", NumberAs::Float)])
         .facts(&[Fact::Idempotent])
-        .inplace()
+        .inplace_same()
         .out_found("out")
         .aliases(&[Alias::new("clip")]),
     elementwise(
@@ -82,9 +86,10 @@ pub static OPS: &[OpDef] = &[
         .rare("u")
         .scalar(clamp_min)
         .check(|values| check_bound(values, 1, false))
-        .accepts("if", "clamp_min_scalar_cpu")
+        .numbers(&[("min", NumberAs::Float)])
+        .accepts("if", "clamp_min_scalar_cpu|clamp is not supported for complex types")
         .facts(&[Fact::Idempotent])
-        .inplace()
+        .inplace_same()
         .out_found("out"),
     elementwise("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", Promote::Common)
         .rare("u")
@@ -96,9 +101,10 @@ pub static OPS: &[OpDef] = &[
         .rare("u")
         .scalar(clamp_max)
         .check(|values| check_bound(values, 1, true))
-        .accepts("if", "clamp_max_scalar_cpu")
+        .numbers(&[("max", NumberAs::Float)])
+        .accepts("if", "clamp_max_scalar_cpu|clamp is not supported for complex types")
         .facts(&[Fact::Idempotent])
-        .inplace()
+        .inplace_same()
         .out_found("out"),
     elementwise("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", Promote::Common)
         .rare("u")
@@ -109,6 +115,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", Promote::First)
         .scalar(lerp)
         .accepts("fc", "lerp_kernel_scalar")
+        .numbers(&[("weight", NumberAs::Compute)])
         .check(check_lerp)
         .inplace()
         .out("Scalar_out"),
@@ -124,6 +131,7 @@ pub static OPS: &[OpDef] = &[
     )
     .scalar(addcmul)
     .accepts("ifc", "addcmul_cpu_out")
+    .numbers(&[("value", NumberAs::Compute)])
     .inplace()
     .out("out"),
     elementwise(
@@ -132,6 +140,7 @@ pub static OPS: &[OpDef] = &[
     )
     .scalar(addcdiv)
     .accepts("fc", "addcdiv_cpu_out")
+    .numbers(&[("value", NumberAs::Compute)])
     .check(check_addcdiv)
     .inplace()
     .out("out"),
@@ -269,23 +278,13 @@ fn check_bound(values: &[Value], at: usize, is_upper: bool) -> Result<()> {
     let beyond = if is_upper { bound < low } else { bound > high };
     // A bound of the other kind makes floats of all.
     if beyond && !values.iter().skip(1).take(2).any(|v| matches!(v, Value::Float(_))) {
-        let (name, bound) = (if is_upper { "max" } else { "min" }, six_digits(bound as f64));
+        let (name, bound) = (if is_upper { "max" } else { "min" }, general(bound as f64));
         let dtype = dtype.type_name();
         return Err(Diagnostic::runtime(format!(
             "Clamp {name} value {bound} is outside the representable range of {dtype}"
         )));
     }
     Ok(())
-}
-
-/// A whole number as C++ writes it to a stream.
-fn six_digits(x: f64) -> String {
-    if x.abs() < 1e6 {
-        return x.to_string();
-    }
-    let text = format!("{x:.5e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    format!("{}e+{exponent:0>2}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn check_lerp(values: &[Value]) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, Variant, composite
 use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{
-    DType, Operand, Scalar, Tensor, broadcast_sizes, checked_numel, result_type, view, wrap_dim,
+    DType, Operand, Scalar, Tensor, broadcast_sizes, check_fill, checked_numel, result_type, view, wrap_dim,
 };
 
 /// The rows.
@@ -36,7 +36,12 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
     contraction(
         "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-        |a| one(addmv(Some(a.tensor(0)?), a.tensor(1)?, a.tensor(2)?, a.scalar(3)?, a.scalar(4)?)?),
+        |a| {
+            let (t, beta, alpha) = (a.tensor(0)?, a.scalar(3)?, a.scalar(4)?);
+            check_fill(beta, t.dtype())?;
+            check_fill(alpha, t.dtype())?;
+            one(addmv(Some(t), a.tensor(1)?, a.tensor(2)?, beta, alpha)?)
+        },
     ).infer(products::added)
     .inplace()
     .out("out"),
@@ -332,6 +337,7 @@ fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     })
 }
 
+/// What sums and products are multiplied by, if the dtype that computes with tensors of `dtype` can hold it.
 fn real_factors(a: &Args<'_>, first: usize, dtype: DType) -> Result<(Scalar, Scalar)> {
     let factors = (a.scalar(first)?, a.scalar(first + 1)?);
     for factor in [factors.0, factors.1] {
@@ -344,6 +350,7 @@ fn real_factors(a: &Args<'_>, first: usize, dtype: DType) -> Result<(Scalar, Sca
                 }
             )));
         }
+        check_fill(factor, compute_dtype(dtype))?;
     }
     Ok(factors)
 }
@@ -432,6 +439,7 @@ fn addr(args: &Args<'_>) -> Result<Outputs> {
                 "For integral input tensors, argument {name} must not be a floating point number."
             )));
         }
+        check_fill(factor, dtype)?;
     }
     let sizes = [x.sizes()[0], y.sizes()[0]];
     let onto = t.broadcast_to(&sizes)?;

@@ -1,6 +1,5 @@
 //! Copies and conversions: `to`, `clone`, `contiguous`, `copy_`, `fill_`; views of complex numbers; the dtype tests.
 
-use super::kernels::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, pointwise, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
@@ -9,7 +8,8 @@ use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::{is_dense, map1};
 use crate::tensor::view::{dense_in_order, dense_like};
 use crate::tensor::{
-    DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, contiguous_strides,
+    DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, check_fill,
+    contiguous_strides,
 };
 
 /// What conversions are besides views.

@@ -1,7 +1,6 @@
 //! Elements by index: advanced indexing, selection along a dimension, masks, and the forms that write there.
 
 use super::convert::{copy_keeping_strides, laid_out_as, with_strides};
-use super::kernels::fill::check_fill;
 use super::kernels::indexing::{
     Combine, Outside, Plan, add_at, advanced, along, at_least_1d, combine, nonzero, truths,
 };
@@ -12,7 +11,9 @@ use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Dims, Layout, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
+use crate::tensor::{
+    DType, Dims, Layout, Scalar, Storage, Tensor, broadcast_all, check_fill, view, wrap_dim,
+};
 use crate::value::Value;
 
 /// The rows.

@@ -9,7 +9,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::resources::{Collect, Scratch};
-use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
+use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, check_fill, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -100,6 +100,7 @@ fn legacy_reduce(name: &str) -> Result<Combine> {
 
 fn scatter_value(a: &Args<'_>, how: Option<Combine>) -> Result<Outputs> {
     let (tensor, index, value) = (a.tensor(0)?, a.tensor(2)?, a.scalar(3)?);
+    check_fill(value, tensor.dtype())?;
     let source = Tensor::full(tensor.dtype(), &[], value)?.broadcast_to(&index.sizes())?;
     scatter_checked(a, &source, how, true, false)
 }
@@ -249,6 +250,7 @@ fn index_places(a: &Args<'_>, name: &str) -> Result<Scratch<usize>> {
 fn index_add(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, source, alpha) = (a.tensor(0)?, a.tensor(3)?, a.scalar(4)?);
     let places = index_places(a, "index_add_")?;
+    check_fill(alpha, source.dtype())?;
     let scaled = if alpha == Scalar::Int(1) { source.clone() } else { scale(source, alpha)? };
     one(combine(tensor, &places, &scaled, Combine::Sum, true)?)
 }

@@ -250,6 +250,10 @@ pub fn vector_norm(
         return euclidean(tensor, &listed, keepdim);
     }
     let (rows, times) = rows_in(tensor, &listed, compute)?;
+    // Powers are numbers of the dtype that sums have.
+    let is_wide = matches!(compute, DType::F64 | DType::C128);
+    let rounded = move |x: f64| if is_wide { x } else { f64::from(x as f32) };
+    let power = rounded(p);
     let norm = move |sizes: &[f64]| -> f64 {
         let times = times as f64;
         let total =
@@ -260,7 +264,7 @@ pub fn vector_norm(
             2.0 => total(&|x| x * x).sqrt(),
             f64::INFINITY => sizes.iter().fold(0.0, |m: f64, x| m.most(*x)),
             f64::NEG_INFINITY => sizes.iter().fold(f64::INFINITY, |m: f64, x| m.least(*x)),
-            p => total(&|x| x.powf(p)).powf(1.0 / p),
+            _ => rounded(total(&|x| rounded(x.powf(power)))).powf(1.0 / power),
         }
     };
     let norms = if compute.is_complex() {

@@ -4,6 +4,7 @@
 use super::{Known, Reader};
 use crate::diag::Result;
 use crate::dialects::Op;
+use crate::eval::check_number;
 use crate::ir::{Attr, OpId};
 use crate::tensor::{self, DType, Scalar};
 use crate::value::Value;
@@ -26,6 +27,23 @@ impl Reader<'_> {
             });
             check(&values.collect::<Result<Vec<Value>>>()?)
                 .map_err(|error| self.refuse(op, &format!("it may raise: {}", error.message())))?;
+        }
+        Ok(())
+    }
+
+    /// Asks whether an op's numbers fit elements of the dtype that its tensors have in common.
+    ///
+    /// # Errors
+    /// If one does not.
+    pub(super) fn fit_numbers(&self, op: OpId, row: &Op, common: DType) -> Result<()> {
+        if row.def().numbers.is_empty() {
+            return Ok(());
+        }
+        for (argument, value) in row.schema()?.arguments.iter().zip(self.graph.operands(op)) {
+            if let Known::Number(number) = self.known(op, *value)? {
+                check_number(row.def(), argument.name.as_str(), number, common)
+                    .map_err(|error| self.refuse(op, &format!("it raises: {}", error.message())))?;
+            }
         }
         Ok(())
     }

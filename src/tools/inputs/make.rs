@@ -118,7 +118,7 @@ impl Maker<'_> {
             let numbers = self.drawn(count, |maker| Complex64::new(maker.normal(), maker.normal()))?;
             return Tensor::from_vec(&numbers, sizes)?.to_dtype(dtype);
         }
-        if dtype.is_floating() {
+        if dtype.is_floating() || dtype.is_float8() {
             let numbers = match range {
                 None => self.drawn(count, Maker::normal)?,
                 Some((low, high)) => {

@@ -238,7 +238,8 @@ impl<'a> Reader<'a> {
         let plain = word.strip_prefix("torch.").unwrap_or(word);
         let Some(dtype) = dtype(plain) else {
             let error = self.wrong(&format!("there is no dtype '{word}'"));
-            return Err(match nearest(plain, DTYPES.iter().copied()) {
+            let known = (0..64).filter_map(DType::from_code).filter(|dtype| dtype.is_computable());
+            return Err(match nearest(plain, known.map(DType::name)) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error.hint("text stands in quotes: 'name=\"text\"'"),
             });
@@ -285,22 +286,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Dtypes that numbers can be drawn of.
-const DTYPES: &[&str] = &[
-    "float32",
-    "float64",
-    "float16",
-    "bfloat16",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "bool",
-    "complex64",
-    "complex128",
-];
-
 /// A dtype by PyTorch's name, or in short as NumPy and Rust have it.
 fn dtype(name: &str) -> Option<DType> {
     let long = match name {
@@ -315,7 +300,7 @@ fn dtype(name: &str) -> Option<DType> {
         "u8" | "byte" => "uint8",
         other => other,
     };
-    DType::from_name(long).filter(|dtype| DTYPES.contains(&dtype.name()))
+    DType::from_name(long).filter(|dtype| dtype.is_computable())
 }
 
 impl fmt::Display for Spec {

@@ -1,9 +1,8 @@
 //! Sequences of numbers: ranges, evenly spaced points, window functions.
 
-use super::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::resources::Collect;
-use crate::tensor::{DType, Element, Scalar, Tensor};
+use crate::tensor::{DType, Element, Scalar, Tensor, check_fill};
 use num_complex::Complex64;
 use std::f64::consts::PI;
 
