@@ -195,7 +195,8 @@ fn refusals() -> Result<(), Failed> {
                 fused += outcome.fusion.fused_calls;
                 for reason in outcome.fusion.op_by_op.keys() {
                     let listed = EXPECTED.iter().any(|(part, _)| reason.contains(part));
-                    let is_said = reason.starts_with("the call raises: ") || reason.contains("fused: it raises");
+                    let is_said =
+                        reason.starts_with("the call raises: ") || reason.contains("fused: it raises");
                     let raises = !is_said || outcome.raises.is_some();
                     if !listed || !raises {
                         unexpected.entry(reason.clone()).or_insert_with(|| case.name.clone());

@@ -8,7 +8,7 @@ use crate::eval;
 use crate::ir::{BlockId, Dim, Graph, OpId, TensorType, Type, TypeKind, ValueId};
 use crate::tensor::Tensor;
 use crate::value::Value;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -52,6 +52,7 @@ fn run(
         visits: 0,
         most_visits: graph.block_capacity().saturating_mul(VISITS.0).saturating_add(VISITS.1),
         known: vec![Known::Nothing; graph.value_capacity()],
+        never: HashSet::new(),
         numbers: HashMap::new(),
     };
     for (n, value) in graph.inputs().iter().enumerate() {
@@ -72,6 +73,8 @@ struct State<'a> {
     visits: usize,
     most_visits: usize,
     known: Vec<Known>,
+    /// Values that are never read: they stand where a branch has none to give.
+    never: HashSet<ValueId>,
     /// Tensors of one number that is known: traced programs compute sizes with them.
     numbers: HashMap<ValueId, Tensor>,
 }
@@ -101,6 +104,7 @@ impl State<'_> {
         match kind {
             "prim::If" => return self.branch(op),
             "prim::Loop" => return self.iterate(op),
+            "prim::Uninitialized" => self.never.extend(graph.results(op)),
             _ => {}
         }
         let results = graph.results(op);
@@ -270,11 +274,17 @@ impl State<'_> {
             let of =
                 |block| graph.block_results(block).get(n).map(|v| self.of(*v).clone()).unwrap_or_default();
             // A way that is never taken says nothing.
+            let is_never = |block| graph.block_results(block).get(n).is_some_and(|v| self.never.contains(v));
             let known = match condition {
                 Some(Known::Bool(true)) => of(yes),
                 Some(Known::Bool(false)) => of(no),
+                _ if is_never(yes) => of(no),
+                _ if is_never(no) => of(yes),
                 _ => of(yes).join(&of(no)),
             };
+            if is_never(yes) && is_never(no) {
+                self.never.insert(*value);
+            }
             self.set(*value, known);
         }
     }

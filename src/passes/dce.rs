@@ -34,10 +34,22 @@ pub(super) fn without_aliases(graph: &mut Graph, context: &Context<'_>) -> bool 
     eliminate(graph, context, None, true)
 }
 
+/// By value: whether anything that somebody can tell hangs on it. What a loop carries for itself alone does not count, unlike
+/// in elimination, where its next value is a use.
+pub(super) fn live_values(graph: &Graph, context: &Context<'_>) -> Vec<bool> {
+    marked(graph, context, None, Rule { effects_count: true, carried_counts: false }).values
+}
+
 fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>, effects_count: bool) -> bool {
+    let marks = marked(graph, context, db, Rule { effects_count, carried_counts: true });
+    let ops = marks.ops;
+    sweep(graph, context, &ops)
+}
+
+fn marked<'a>(graph: &Graph, context: &Context<'_>, db: Option<&'a AliasDb>, rule: Rule) -> Marks<'a> {
     let mut marks = Marks {
         db,
-        effects_count,
+        rule,
         ops: vec![false; graph.op_capacity()],
         values: vec![false; graph.value_capacity()],
         memory: Locations::default(),
@@ -53,14 +65,22 @@ fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>, eff
     let root = graph.root();
     graph.outputs().iter().for_each(|value| marks.value(*value));
     marks.block(graph, root);
-    sweep(graph, context, &marks.ops)
+    marks
+}
+
+/// What is live by itself.
+#[derive(Clone, Copy)]
+struct Rule {
+    /// What has effects.
+    effects_count: bool,
+    /// What a loop carries that the next turn uses, whatever for.
+    carried_counts: bool,
 }
 
 /// What is live.
 struct Marks<'a> {
     db: Option<&'a AliasDb>,
-    /// Whether what has effects is live by itself.
-    effects_count: bool,
+    rule: Rule,
     /// By op.
     ops: Vec<bool>,
     /// By value.
@@ -79,7 +99,7 @@ struct Marks<'a> {
 
 impl Marks<'_> {
     fn has_effects(&self, graph: &Graph, facts: &mut FactsTable<'_>, op: OpId) -> bool {
-        if !graph.nested_blocks(op).is_empty() || !self.effects_count {
+        if !graph.nested_blocks(op).is_empty() || !self.rule.effects_count {
             return false;
         }
         let facts = facts.get(graph, op);
@@ -108,7 +128,10 @@ impl Marks<'_> {
                 return;
             }
             self.changes += 1;
-            graph.operands(op).iter().for_each(|value| self.value(*value));
+            // What a loop begins with is live if what it carries is.
+            let all = self.rule.carried_counts || graph.kind(op) != self.looping;
+            let count = if all { usize::MAX } else { 2 };
+            graph.operands(op).iter().take(count).for_each(|value| self.value(*value));
             at = graph.parent(op).and_then(|block| graph.owner(block));
         }
     }
@@ -168,10 +191,14 @@ impl Marks<'_> {
         let outer = graph.results(op);
         for (n, inner) in carried.iter().enumerate() {
             let used = outer.get(n).is_none_or(|value| self.values[value.index()]);
-            let carried =
-                is_loop && graph.params(block).get(n + 1).is_some_and(|param| graph.has_uses(*param));
+            let counts = |param: &ValueId| match self.rule.carried_counts {
+                true => graph.has_uses(*param),
+                false => self.values[param.index()],
+            };
+            let carried = is_loop && graph.params(block).get(n + 1).is_some_and(counts);
             if used || carried {
                 self.value(*inner);
+                graph.operand(op, n + 2).filter(|_| is_loop).into_iter().for_each(|start| self.value(start));
             }
         }
     }

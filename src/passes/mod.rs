@@ -24,6 +24,7 @@ mod cse;
 mod dce;
 mod decompose_ops;
 mod dissolve_groups;
+mod drop_carried;
 mod drop_neutral;
 mod eliminate_redundant_guards;
 mod erase_shape_information;
@@ -125,6 +126,7 @@ pub static TABLE: &[Pass] = &[
     Pass::directed("decompose-norms", "Replaces batch and layer norm in evaluation by elementwise work and row reductions", Directed::group("decompose-norms")),
     Pass::directed("decompose-ops", "Decomposes addmm into mm and add", decompose_ops::DIRECTED),
     Pass::graph("dissolve-groups", "Inlines fusion groups into the enclosing graph", dissolve_groups::run),
+    Pass::graph("drop-carried", "Drops values that loops carry for themselves alone", drop_carried::run),
     Pass::graph("drop-neutral", "Leaves out x * 1, x + 0 and x - 0 of tensors as PyTorch's executor does", drop_neutral::run),
     Pass::graph("eliminate-redundant-guards", "Moves guards to definitions and drops those that follow from others", eliminate_redundant_guards::run),
     Pass::graph("erase-shape-information", "Erases dtypes, sizes and layouts from types", erase_shape_information::run),

@@ -32,6 +32,8 @@ mod limit_tests;
 #[cfg(test)]
 mod recording_tests;
 #[cfg(test)]
+mod region_tests;
+#[cfg(test)]
 mod tests;
 pub mod traceback;
 

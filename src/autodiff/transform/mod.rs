@@ -1,4 +1,4 @@
-//! The transform: of a graph without control flow, a graph that computes the gradients of its inputs.
+//! The transform: of a graph, a graph that computes the gradients of its inputs.
 //!
 //! The backward graph takes the inputs of the forward graph and a gradient for each output that has one; it computes again what
 //! cells ask for and is not an input, so that nothing else need be kept. Cells stand in it as the graphs of their text, one after
@@ -9,6 +9,7 @@
 //! It knows rows and cells, no op by name, and not how graphs are run.
 
 mod broadcasts;
+mod regions;
 mod reverse;
 mod split;
 mod texts;
@@ -65,10 +66,10 @@ pub struct Split {
 
 static FINISH: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("backward"));
 static CLEAN: LazyLock<Result<Pipeline>> =
-    LazyLock::new(|| crate::passes::parse("propagate-shapes,cse,constant-pooling,dce-graph"));
+    LazyLock::new(|| crate::passes::parse("propagate-shapes,cse,constant-pooling,dce-graph,drop-carried"));
 
 /// Differentiates a graph whose types say what is known of its inputs. Fails with `Unsupported` for what only the tape can
-/// do: control flow, writes, random numbers, ops without a derivative.
+/// do: writes, random numbers, ops without a derivative.
 pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> Result<Backward> {
     let (graph, follows, keeps) = finished(graph, wanted, registry, false)?;
     let reads = reads(&graph, wanted.inputs.len());
@@ -88,6 +89,9 @@ pub fn split(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) -> Result
     let clean = CLEAN.as_ref().map_err(Clone::clone)?;
     clean.run_graph(&mut forward, &context)?;
     clean.run_graph(&mut backward, &context)?;
+    if split::drop_finished(&mut backward, registry) {
+        clean.run_graph(&mut backward, &context)?;
+    }
     // The forward takes no gradients.
     while let Some(gradient) = forward.inputs().get(inputs.len()).copied() {
         if forward.has_uses(gradient) {

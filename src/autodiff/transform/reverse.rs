@@ -1,6 +1,7 @@
 //! Builds backward graphs: each op's cell, in the reverse of the order of the ops.
 
 use super::Wanted;
+use super::regions::Turns;
 use super::texts::{self, Texts};
 use crate::analysis::facts;
 use crate::autodiff::cell::{Cells, Entry, Keep, Parameter, Recipe, annotation};
@@ -8,9 +9,10 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::list::UNPACK;
 use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, resolve};
 use crate::eval;
-use crate::ir::{Attr, Graph, LocationId, Module, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::passes::{Context, Pipeline, attribute_constants};
 use hashbrown::{HashMap, HashSet};
+use indexmap::IndexMap;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
@@ -36,6 +38,7 @@ pub(super) fn build(
     let inputs = reverse.graph.inputs().to_vec();
     let outputs = reverse.graph.outputs().to_vec();
     let follows = reverse.followed();
+    reverse.keep_turns()?;
     reverse.seed(wanted.outputs)?;
     for op in forward.into_iter().rev() {
         reverse.op(op)?;
@@ -58,23 +61,29 @@ pub(super) fn unfolded_draws(graph: &Graph, registry: &Arc<Registry>) -> Result<
     Ok(reverse.graph)
 }
 
-struct Reverse<'a> {
-    registry: &'a Arc<Registry>,
+pub(super) struct Reverse<'a> {
+    pub(super) registry: &'a Arc<Registry>,
     cells: Arc<Cells>,
     texts: Arc<Texts>,
-    graph: Graph,
+    pub(super) graph: Graph,
+    /// The block that is written to, at its end.
+    pub(super) block: BlockId,
+    /// The op that is written in front of instead, if any.
+    pub(super) before: Option<OpId>,
     /// The rows of the forward's ops.
-    rows: HashMap<OpId, Op>,
+    pub(super) rows: HashMap<OpId, Op>,
     /// Values that hang on an input that wants a gradient; of lists, those that hold such a value.
-    follows: HashSet<ValueId>,
-    /// The gradients of values so far.
-    gradients: HashMap<ValueId, ValueId>,
+    pub(super) follows: HashSet<ValueId>,
+    /// What loops keep of their turns.
+    pub(super) turns: HashMap<OpId, Turns>,
+    /// The gradients of values so far, in the block that is written to: tensors, or None where a branch was not taken.
+    pub(super) gradients: IndexMap<ValueId, ValueId>,
     keeps: bool,
     /// Graphs of texts for such arguments.
     special: HashMap<String, Arc<Graph>>,
 }
 
-fn refused(what: impl Into<String>) -> Diagnostic {
+pub(super) fn refused(what: impl Into<String>) -> Diagnostic {
     Diagnostic::unsupported(what)
 }
 
@@ -87,9 +96,12 @@ impl Reverse<'_> {
             cells: Cells::of(registry),
             texts: Texts::of(registry),
             graph: graph.clone(),
+            block: graph.root(),
+            before: None,
             rows: HashMap::new(),
             follows: HashSet::new(),
-            gradients: HashMap::new(),
+            turns: HashMap::new(),
+            gradients: IndexMap::new(),
             keeps: false,
             special: HashMap::new(),
         }
@@ -103,6 +115,7 @@ impl Reverse<'_> {
         fold_modes(&mut reverse.graph, registry, true)?;
         reverse.prepare()?;
         reverse.mark(inputs)?;
+        reverse.check_outputs(inputs)?;
         Ok(reverse)
     }
 
@@ -120,12 +133,11 @@ impl Reverse<'_> {
 
     /// Puts what ops are defined by in their places, where that is how they are differentiated and it is wanted.
     fn unfold(&mut self, is_wanted: impl Fn(&Op) -> bool) -> Result<()> {
-        let mut work: Vec<OpId> = self.graph.block_ops(self.graph.root()).collect();
+        let mut work = self.graph.all_ops();
         while let Some(op) = work.pop() {
             if self.graph.op_count() > MAX_OPS {
                 return Err(refused("the graph to be differentiated is too large"));
             }
-            // What types do not decide of control flow is refused when values are marked.
             if is_constant(&self.graph, op) || !self.graph.nested_blocks(op).is_empty() {
                 continue;
             }
@@ -191,15 +203,20 @@ impl Reverse<'_> {
     fn mark(&mut self, inputs: &[bool]) -> Result<()> {
         let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
         self.follows.extend(wanted.map(|(input, _)| *input));
-        for op in self.graph.block_ops(self.graph.root()).collect::<Vec<_>>() {
+        self.mark_block(self.graph.root())
+    }
+
+    pub(super) fn mark_block(&mut self, block: BlockId) -> Result<()> {
+        for op in self.graph.block_ops(block).collect::<Vec<_>>() {
             if is_constant(&self.graph, op) {
+                continue;
+            }
+            if !self.graph.nested_blocks(op).is_empty() {
+                self.mark_region(op)?;
                 continue;
             }
             let facts = facts(self.registry, &self.graph, op);
             let calm = Effects::MAY_RAISE | Effects::IDENTITY;
-            if !self.graph.nested_blocks(op).is_empty() {
-                return Err(refused("control flow is differentiated by the tape"));
-            }
             if !calm.contains(facts.effects) || facts.writes {
                 return Err(refused(format!("{} is differentiated by the tape", self.graph.kind(op))));
             }
@@ -289,9 +306,9 @@ impl Reverse<'_> {
     }
 
     /// Adds to the gradient of a value.
-    fn add(&mut self, value: ValueId, gradient: ValueId, at: LocationId) -> Result<()> {
+    pub(super) fn add(&mut self, value: ValueId, gradient: ValueId, at: LocationId) -> Result<()> {
         let sum = match self.gradients.get(&value).copied() {
-            Some(former) => self.call(texts::SUM, &[former, gradient], at)?,
+            Some(former) => self.sum(former, gradient, at)?,
             None => gradient,
         };
         self.gradients.insert(value, sum);
@@ -299,10 +316,17 @@ impl Reverse<'_> {
     }
 
     /// The gradients of an op's operands from those of its results.
-    fn op(&mut self, op: OpId) -> Result<()> {
+    pub(super) fn op(&mut self, op: OpId) -> Result<()> {
         let results = self.graph.results(op);
-        if !results.iter().any(|result| self.gradients.contains_key(result)) {
+        let mut given = results.iter().filter_map(|result| self.gradients.get(result)).copied().peekable();
+        if given.peek().is_none() {
             return Ok(());
+        }
+        if !self.graph.nested_blocks(op).is_empty() {
+            return self.region(op);
+        }
+        if given.all(|gradient| self.is_maybe(gradient)) {
+            return self.where_given(op);
         }
         let Some(row) = self.rows.get(&op).cloned() else { return Ok(()) };
         if self.takes_apart(op) {
@@ -445,7 +469,7 @@ impl Reverse<'_> {
     }
 
     /// The gradient of a result; zeros where nothing used it.
-    fn gradient_of(&mut self, op: OpId, index: usize) -> Result<ValueId> {
+    pub(super) fn gradient_of(&mut self, op: OpId, index: usize) -> Result<ValueId> {
         let result = self.graph.result(op, index);
         let result = result.ok_or_else(|| {
             Diagnostic::internal("a derivative asks for the gradient of a result that does not exist")
@@ -453,12 +477,10 @@ impl Reverse<'_> {
         if is_tensor_list(self.graph.ty(result)) && !self.gradients.contains_key(&result) {
             return Err(refused("a result that is a list is differentiated by the tape"));
         }
-        match self.gradients.get(&result) {
-            Some(gradient) => Ok(*gradient),
-            None => {
-                let at = self.graph.location_id(op);
-                self.call(texts::ZEROS, &[result], at)
-            }
+        let at = self.graph.location_id(op);
+        match self.gradients.get(&result).copied() {
+            Some(gradient) => self.definite(gradient, result, at),
+            None => self.call(texts::ZEROS, &[result], at),
         }
     }
 
@@ -477,24 +499,31 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    fn constant(&mut self, attr: Attr, ty: Type) -> ValueId {
-        let root = self.graph.root();
-        let op = self.graph.emit(root, Symbol::new("prim::Constant"), &[], &[ty]);
+    pub(super) fn constant(&mut self, attr: Attr, ty: Type) -> ValueId {
+        let op = self.graph.create(Symbol::new("prim::Constant"), &[], &[ty]);
         self.graph.set_attr(op, "value", attr);
+        self.place(op);
         self.graph.results(op)[0]
     }
 
-    /// Appends the graph of a text; gives its result.
-    fn call(&mut self, text: &str, arguments: &[ValueId], at: LocationId) -> Result<ValueId> {
+    /// Puts an op where is written.
+    pub(super) fn place(&mut self, op: OpId) {
+        match self.before {
+            Some(anchor) => self.graph.insert_before(op, anchor),
+            None => self.graph.append(self.block, op),
+        }
+    }
+
+    /// Writes the graph of a text; gives its result.
+    pub(super) fn call(&mut self, text: &str, arguments: &[ValueId], at: LocationId) -> Result<ValueId> {
         let arguments = self.with_items(arguments);
         let body = self.specialized("a derivative", text, &arguments, false)?;
         let mut map: HashMap<ValueId, ValueId> =
             body.inputs().iter().copied().zip(arguments.iter().copied()).collect();
-        let root = self.graph.root();
         for op in body.block_ops(body.root()) {
             let copy = self.graph.clone_op(Some(&body), op, &mut map);
             self.graph.set_location_id(copy, at);
-            self.graph.append(root, copy);
+            self.place(copy);
         }
         let result = body.outputs().first().and_then(|output| map.get(output).copied());
         result.ok_or_else(|| Diagnostic::internal("a derivative without a result"))
@@ -613,7 +642,7 @@ fn is_constant(graph: &Graph, op: OpId) -> bool {
     graph.kind(op) == "prim::Constant"
 }
 
-fn is_tensor_list(ty: &Type) -> bool {
+pub(super) fn is_tensor_list(ty: &Type) -> bool {
     matches!(ty.kind(), TypeKind::List(element) if element.is_tensor())
 }
 

@@ -5,7 +5,7 @@
 //! Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost", and the min-cut partition of AOTAutograd.
 
 use super::Split;
-use crate::analysis::facts;
+use crate::analysis::{NestedFacts, facts};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Effects, Family, Registry, resolve};
 use crate::ir::{Dim, Graph, OpId, Type, TypeKind, ValueId};
@@ -39,6 +39,11 @@ pub(super) fn split(joint: &Graph, inputs: usize, outputs: usize, registry: &Reg
     let root = forward.root();
     let given: Vec<ValueId> = front.iter().chain(&kept).copied().collect();
     forward.set_block_results(root, &given);
+    for op in forward.block_ops(root).collect::<Vec<_>>().into_iter().rev() {
+        if used(&forward, op).iter().any(|value| parts.late.contains(value)) {
+            forward.erase(op);
+        }
+    }
     let mut backward = joint.clone();
     backward.set_block_results(root, gradients);
     for (n, value) in kept.iter().enumerate() {
@@ -48,6 +53,25 @@ pub(super) fn split(joint: &Graph, inputs: usize, outputs: usize, registry: &Reg
     }
     let kept_bytes = kept.iter().map(|value| bytes_of(joint.ty(*value))).sum();
     Ok(Split { forward, backward, kept: kept.len(), kept_bytes, ..Split::default() })
+}
+
+/// Erases loops and branches of which the backward uses nothing: they came to their end in the forward, so that nobody misses
+/// them. Dead code elimination leaves loops whose conditions are computed, as they might have none. Says whether there were any.
+pub(super) fn drop_finished(backward: &mut Graph, registry: &Registry) -> bool {
+    let mut changed = false;
+    let mut facts = NestedFacts::new(registry);
+    for op in backward.all_ops().into_iter().rev() {
+        let is_used = backward.results(op).iter().any(|result| backward.has_uses(*result));
+        if is_used || backward.nested_blocks(op).is_empty() {
+            continue;
+        }
+        let known = facts.get(backward, op);
+        if !known.writes && !known.effects.intersects(Effects::WRITES_WORLD) {
+            backward.erase(op);
+            changed = true;
+        }
+    }
+    changed
 }
 
 /// Which ops belong to which part.
@@ -160,8 +184,13 @@ impl Default for Net {
 impl Net {
     fn value(&mut self, joint: &Graph, value: ValueId, weight: u64) -> NodeIndex {
         let (entry, exit) = (self.graph.add_node(()), self.graph.add_node(()));
-        // A list is made again of what it holds.
-        let weight = if is_list_of_tensors(joint.ty(value)) { NEVER } else { weight };
+        // A list is made again of what it holds, but for one that a loop fills.
+        let is_filled = joint.def_op(value).is_some_and(|op| !joint.nested_blocks(op).is_empty());
+        let weight = match is_list_of_tensors(joint.ty(value)) {
+            true if is_filled => UNKNOWN_BYTES,
+            true => NEVER,
+            false => weight,
+        };
         self.graph.add_edge(entry, exit, weight);
         self.nodes.insert(value, (entry, exit));
         entry

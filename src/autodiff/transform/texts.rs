@@ -50,6 +50,26 @@ pub(super) const FIT: &str = "def fit(g: Tensor, like: Tensor):
     return g
 ";
 pub(super) const SUM: &str = "def sum(a: Tensor, b: Tensor):\n    return a + b\n";
+/// Sums where one or both may be left out.
+pub(super) const SUM_MAYBE: &str = "def sum(a: Tensor, b: Optional[Tensor]) -> Tensor:\n    if b is None:\n        return a\n    return a + b\n";
+pub(super) const SUM_BOTH: &str = "def sum(a: Optional[Tensor], b: Optional[Tensor]) -> Optional[Tensor]:
+    if a is None:
+        return b
+    if b is None:
+        return a
+    return a + b
+";
+/// A gradient that may be left out, as zeros where it is.
+pub(super) const DEFINITE: &str = "def definite(g: Optional[Tensor], like: Tensor) -> Tensor:
+    if g is None:
+        return torch.zeros_like(like)
+    return g
+";
+/// A gradient that is there at turn 0 only.
+pub(super) const AT: &str = "def at(g: Tensor, turn: int) -> Optional[Tensor]:\n    if turn == 0:\n        return g\n    return None\n";
+/// The next number of turns, and the turn that is gone through backward.
+pub(super) const NEXT: &str = "def next(n: int) -> int:\n    return n + 1\n";
+pub(super) const TURN: &str = "def turn(n: int, back: int) -> int:\n    return n - 1 - back\n";
 /// The gradient of a result that nothing used, beside others that something used.
 pub(super) const ZEROS: &str = "def zeros(like: Tensor):\n    return torch.zeros_like(like)\n";
 pub(super) const NONE: &str = "def none():\n    return None\n";
@@ -79,4 +99,24 @@ pub(super) fn needs_of(needs: &[bool]) -> String {
 /// A function that takes part `n` of a tuple, whose type is written `tuple`.
 pub(super) fn part_of(tuple: &str, n: usize) -> String {
     format!("def part(t: {tuple}):\n    return t[{n}]\n")
+}
+
+/// A function that says whether one of as many gradients is there.
+pub(super) fn some_of(count: usize) -> String {
+    let parameters: Vec<String> = (0..count).map(|n| format!("a{n}: Optional[Tensor]")).collect();
+    let tests: Vec<String> = (0..count).map(|n| format!("a{n} is not None")).collect();
+    format!("def some({}) -> bool:\n    return {}\n", parameters.join(", "), tests.join(" or "))
+}
+
+/// Functions that make an empty list of elements of a type, a list with one more, and that take one out.
+pub(super) fn empty_of(element: &str) -> String {
+    format!("def empty() -> List[{element}]:\n    items: List[{element}] = []\n    return items\n")
+}
+pub(super) fn pushed_of(element: &str) -> String {
+    format!(
+        "def pushed(items: List[{element}], item: {element}) -> List[{element}]:\n    return items + [item]\n"
+    )
+}
+pub(super) fn taken_of(element: &str) -> String {
+    format!("def taken(items: List[{element}], n: int) -> {element}:\n    return items[n]\n")
 }

@@ -1,0 +1,644 @@
+//! Branches and loops backward. Of a branch, the backward goes the way that the forward went; of a loop, it goes through the turns
+//! from the last to the first. Values within are computed again there, from what stood around and, in loops, from what each turn
+//! began with, which the forward keeps in lists. A value that only a branch uses, or a loop that may have no turn, has a gradient
+//! only where that ran: it is None elsewhere, as on the tape, and so are the gradients of all that it was made of.
+
+use super::reverse::{Reverse, refused};
+use super::texts;
+use crate::autodiff::cell::annotation;
+use crate::diag::{Diagnostic, Result};
+use crate::ir::{Attr, BlockId, LocationId, OpId, Symbol, TensorType, Type, TypeKind, ValueId};
+use hashbrown::{HashMap, HashSet};
+use indexmap::{IndexMap, IndexSet};
+
+const IF: &str = "prim::If";
+const LOOP: &str = "prim::Loop";
+
+/// What a loop keeps of its turns, by the numbers of its results.
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    /// How many values it carried before.
+    carried: usize,
+    /// How many turns there were.
+    count: usize,
+    /// For values that it carries, by number, the list of what they were at the start of each turn.
+    lists: Vec<(usize, usize)>,
+}
+
+/// A loop of the forward.
+struct Body<'a> {
+    turns: &'a Turns,
+    body: BlockId,
+    params: &'a [ValueId],
+    /// What a turn leaves, and what the first begins with.
+    left: &'a [ValueId],
+    inits: &'a [ValueId],
+    results: &'a [ValueId],
+}
+
+/// Copies of a block's values.
+type Map = HashMap<ValueId, ValueId>;
+
+impl Reverse<'_> {
+    // --- the forward graph ---
+
+    /// Notes which values of a branch or loop are followed.
+    pub(super) fn mark_region(&mut self, op: OpId) -> Result<()> {
+        match self.graph.kind(op).as_str() {
+            IF => self.mark_branch(op),
+            LOOP => self.mark_loop(op),
+            other => Err(refused(format!("{other} is differentiated by the tape"))),
+        }
+    }
+
+    fn mark_branch(&mut self, op: OpId) -> Result<()> {
+        let blocks = self.graph.nested_blocks(op).to_vec();
+        for block in &blocks {
+            stacker::maybe_grow(64 << 10, 1 << 20, || self.mark_block(*block))?;
+        }
+        for (n, result) in self.graph.results(op).into_iter().enumerate() {
+            let given = blocks.iter().filter_map(|block| self.graph.block_results(*block).get(n));
+            if given.into_iter().any(|value| self.follows.contains(value)) {
+                self.follow_carried(result)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_loop(&mut self, op: OpId) -> Result<()> {
+        let &[body] = self.graph.nested_blocks(op) else { return Err(refused("a loop without a body")) };
+        let inits: Vec<ValueId> = self.graph.operands(op).iter().skip(2).copied().collect();
+        let params: Vec<ValueId> = self.graph.params(body).iter().skip(1).copied().collect();
+        let mut from = inits;
+        // What a turn leaves is what the next one begins with.
+        loop {
+            let before = self.follows.len();
+            for (param, from) in params.iter().zip(&from) {
+                if self.follows.contains(from) {
+                    self.follow_carried(*param)?;
+                }
+            }
+            stacker::maybe_grow(64 << 10, 1 << 20, || self.mark_block(body))?;
+            from = self.graph.block_results(body).iter().skip(1).copied().collect();
+            if self.follows.len() == before {
+                break;
+            }
+        }
+        for (param, result) in params.iter().zip(self.graph.results(op)) {
+            if self.follows.contains(param) {
+                self.follow_carried(result)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn follow_carried(&mut self, value: ValueId) -> Result<()> {
+        if !self.graph.ty(value).is_tensor() {
+            return Err(refused("a list that branches or loops give is differentiated by the tape"));
+        }
+        self.follows.insert(value);
+        Ok(())
+    }
+
+    /// Fails where a way decides whether an output requires grad, as anybody can ask that.
+    pub(super) fn check_outputs(&self, inputs: &[bool]) -> Result<()> {
+        let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
+        let mut sure: HashSet<ValueId> = wanted.map(|(input, _)| *input).collect();
+        self.surely_followed(self.graph.root(), &mut sure);
+        let is_open = |output: &&ValueId| self.follows.contains(*output) && !sure.contains(*output);
+        match self.graph.outputs().iter().find(is_open) {
+            Some(_) => Err(refused(
+                "a result that requires grad where some way is taken is differentiated by the tape",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the values of a block that are followed whichever way is taken; what is never read counts as such.
+    fn surely_followed(&self, block: BlockId, sure: &mut HashSet<ValueId>) {
+        let graph = &self.graph;
+        for op in graph.block_ops(block) {
+            let blocks = graph.nested_blocks(op);
+            if graph.kind(op) == LOOP && blocks.len() == 1 {
+                self.surely_carried(op, blocks[0], sure);
+                continue;
+            }
+            blocks.iter().for_each(|inner| {
+                stacker::maybe_grow(64 << 10, 1 << 20, || self.surely_followed(*inner, sure))
+            });
+            let hangs = graph.operands(op).iter().any(|operand| sure.contains(operand));
+            for (n, result) in graph.results(op).into_iter().enumerate() {
+                let given =
+                    |inner: &BlockId| graph.block_results(*inner).get(n).is_some_and(|v| sure.contains(v));
+                let is_sure = match blocks.is_empty() {
+                    true => {
+                        graph.kind(op) == "prim::Uninitialized" || hangs && self.follows.contains(&result)
+                    }
+                    false => blocks.iter().all(given),
+                };
+                if is_sure {
+                    sure.insert(result);
+                }
+            }
+        }
+    }
+
+    /// The same of a loop: what it begins with is, and what each turn leaves, taken that the ones before were.
+    fn surely_carried(&self, op: OpId, body: BlockId, sure: &mut HashSet<ValueId>) {
+        let graph = &self.graph;
+        let params: Vec<ValueId> = graph.params(body).iter().skip(1).copied().collect();
+        let starts = graph.operands(op).iter().skip(2);
+        let mut held: Vec<bool> = starts.map(|start| sure.contains(start)).collect();
+        let around = sure.clone();
+        loop {
+            *sure = around.clone();
+            sure.extend(params.iter().zip(&held).filter(|(_, held)| **held).map(|(param, _)| *param));
+            stacker::maybe_grow(64 << 10, 1 << 20, || self.surely_followed(body, sure));
+            let left = graph.block_results(body).iter().skip(1);
+            let still: Vec<bool> = held.iter().zip(left).map(|(held, v)| *held && sure.contains(v)).collect();
+            if still == held {
+                break;
+            }
+            held = still;
+        }
+        let results = graph.results(op);
+        sure.extend(results.iter().zip(&held).filter(|(_, held)| **held).map(|(result, _)| *result));
+    }
+
+    /// Makes loops in which values are followed keep what their turns begin with.
+    pub(super) fn keep_turns(&mut self) -> Result<()> {
+        for op in self.graph.all_ops() {
+            let is_loop = self.graph.kind(op) == LOOP;
+            let inner = || self.graph.nested_ops(op).into_iter().flat_map(|inner| self.graph.results(inner));
+            if is_loop && inner().any(|value| self.follows.contains(&value)) {
+                let turns = self.keep_turns_of(op)?;
+                self.turns.insert(op, turns);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_turns_of(&mut self, op: OpId) -> Result<Turns> {
+        let body = self.graph.nested_blocks(op)[0];
+        let carried = self.graph.result_count(op);
+        let params: Vec<ValueId> = self.graph.params(body).iter().skip(1).copied().collect();
+        let left: Vec<ValueId> = self.graph.block_results(body).iter().skip(1).copied().collect();
+        let mut turns = Turns { carried, count: carried, lists: Vec::new() };
+        let zero = self.in_front_of(op, |this| Ok(this.constant(Attr::Int(0), Type::int())))?;
+        self.carry(op, zero, |this, count, at| this.call(texts::NEXT, &[count], at))?;
+        for (n, param) in params.iter().enumerate() {
+            if left.get(n) == Some(param) || !self.graph.has_uses(*param) {
+                continue;
+            }
+            let ty = self.graph.ty(*param).clone();
+            let is_kept =
+                matches!(ty.kind(), TypeKind::Tensor(_) | TypeKind::Int | TypeKind::Float | TypeKind::Bool);
+            if !is_kept {
+                return Err(refused(format!(
+                    "a loop that carries a value of type {ty} is differentiated by the tape"
+                )));
+            }
+            let element = annotation(&ty);
+            let at = self.graph.location_id(op);
+            let empty = self.in_front_of(op, |this| this.call(&texts::empty_of(&element), &[], at))?;
+            let list = self.carry(op, empty, |this, list, at| {
+                this.call(&texts::pushed_of(&element), &[list, *param], at)
+            })?;
+            turns.lists.push((n, list));
+        }
+        Ok(turns)
+    }
+
+    /// Lets a loop carry one value more, which `next` makes at the end of each turn; gives the number of the result.
+    fn carry(
+        &mut self,
+        op: OpId,
+        start: ValueId,
+        next: impl FnOnce(&mut Self, ValueId, LocationId) -> Result<ValueId>,
+    ) -> Result<usize> {
+        let body = self.graph.nested_blocks(op)[0];
+        let ty = self.graph.ty(start).clone();
+        let at = self.graph.location_id(op);
+        self.graph.add_operand(op, start);
+        let param = self.graph.add_param(body, ty.clone());
+        let next = self.within(body, |this| next(this, param, at))?;
+        self.graph.add_block_result(body, next);
+        self.graph.add_result(op, ty);
+        Ok(self.graph.result_count(op) - 1)
+    }
+
+    // --- the backward graph ---
+
+    /// Whether a gradient may be None.
+    pub(super) fn is_maybe(&self, gradient: ValueId) -> bool {
+        matches!(self.graph.ty(gradient).kind(), TypeKind::Optional(_))
+    }
+
+    pub(super) fn sum(&mut self, a: ValueId, b: ValueId, at: LocationId) -> Result<ValueId> {
+        match (self.is_maybe(a), self.is_maybe(b)) {
+            (false, false) => self.call(texts::SUM, &[a, b], at),
+            (false, true) => self.call(texts::SUM_MAYBE, &[a, b], at),
+            (true, false) => self.call(texts::SUM_MAYBE, &[b, a], at),
+            (true, true) => {
+                let sum = self.call(texts::SUM_BOTH, &[a, b], at)?;
+                Ok(self.maybe(sum))
+            }
+        }
+    }
+
+    /// A gradient as a tensor: zeros like `like` where it may be None and is.
+    pub(super) fn definite(&mut self, gradient: ValueId, like: ValueId, at: LocationId) -> Result<ValueId> {
+        match self.is_maybe(gradient) {
+            true => self.call(texts::DEFINITE, &[gradient, like], at),
+            false => Ok(gradient),
+        }
+    }
+
+    /// A gradient that is not None here.
+    fn sure(&mut self, gradient: ValueId, like: ValueId) -> ValueId {
+        let ty = self.gradient_type(like, false);
+        let op = self.graph.create(Symbol::new("prim::unchecked_cast"), &[gradient], &[ty]);
+        self.place(op);
+        self.graph.results(op)[0]
+    }
+
+    /// A gradient of the type of those that may be None.
+    fn maybe(&mut self, gradient: ValueId) -> ValueId {
+        if !self.is_maybe(gradient) {
+            let ty = Type::optional(self.graph.ty(gradient).clone());
+            self.graph.set_type(gradient, ty);
+        }
+        gradient
+    }
+
+    /// The type of a value's gradient.
+    fn gradient_type(&self, value: ValueId, is_maybe: bool) -> Type {
+        match self.graph.ty(value).as_tensor() {
+            Some(tensor) if !is_maybe => Type::new(TypeKind::Tensor(TensorType {
+                dtype: tensor.dtype,
+                sizes: tensor.sizes.clone(),
+                device: tensor.device.clone(),
+                ..TensorType::default()
+            })),
+            _ if is_maybe => maybe_type(),
+            _ => Type::tensor(),
+        }
+    }
+
+    fn none(&mut self) -> ValueId {
+        self.constant(Attr::None, maybe_type())
+    }
+
+    /// The gradients of an op's operands where a result has a gradient that may be None: None where all of them are.
+    pub(super) fn where_given(&mut self, op: OpId) -> Result<()> {
+        let at = self.graph.location_id(op);
+        let results = self.graph.results(op);
+        let given: Vec<(ValueId, ValueId)> =
+            results.iter().filter_map(|v| Some((*v, *self.gradients.get(v)?))).collect();
+        let gradients: Vec<ValueId> = given.iter().map(|(_, gradient)| *gradient).collect();
+        let some = self.call(&texts::some_of(gradients.len()), &gradients, at)?;
+        let choice = self.control(IF, &[some], at);
+        let (yes, no) = (self.graph.add_block(choice), self.graph.add_block(choice));
+        let mut found = self.scope(yes, |this| {
+            for (result, gradient) in &given {
+                let gradient = match given.len() {
+                    1 => this.sure(*gradient, *result),
+                    _ => this.definite(*gradient, *result, at)?,
+                };
+                this.gradients.insert(*result, gradient);
+            }
+            this.op(op)
+        })?;
+        found.retain(|value, _| !results.contains(value));
+        self.join(choice, [(yes, found), (no, IndexMap::new())], at)
+    }
+
+    /// The gradients of what a branch or loop uses, and of what it begins with.
+    pub(super) fn region(&mut self, op: OpId) -> Result<()> {
+        match self.graph.kind(op) == IF {
+            true => self.branch(op),
+            false => self.loop_backward(op),
+        }
+    }
+
+    fn branch(&mut self, op: OpId) -> Result<()> {
+        let at = self.graph.location_id(op);
+        let &[on_true, on_false] = self.graph.nested_blocks(op) else {
+            return Err(refused("a branch of one block"));
+        };
+        let Some(condition) = self.graph.operand(op, 0) else { return Err(refused("a branch on nothing")) };
+        let given: Vec<Option<ValueId>> =
+            self.graph.results(op).iter().map(|result| self.gradients.get(result).copied()).collect();
+        let choice = self.control(IF, &[condition], at);
+        let mut ways = Vec::new();
+        for block in [on_true, on_false] {
+            let new = self.graph.add_block(choice);
+            let found = self.scope(new, |this| {
+                let map = this.again(block, Map::new());
+                let left = this.graph.block_results(block).to_vec();
+                for (value, gradient) in left.iter().zip(&given) {
+                    if let Some(gradient) = gradient.filter(|_| this.follows.contains(value)) {
+                        this.add(map.get(value).copied().unwrap_or(*value), gradient, at)?;
+                    }
+                }
+                this.backward_of(new)?;
+                this.keep_outside(new);
+                Ok(())
+            })?;
+            ways.push((new, found));
+        }
+        let Ok(ways) = <[(BlockId, IndexMap<ValueId, ValueId>); 2]>::try_from(ways) else {
+            return Err(Diagnostic::internal("a branch has two ways"));
+        };
+        self.join(choice, ways, at)
+    }
+
+    fn loop_backward(&mut self, op: OpId) -> Result<()> {
+        let at = self.graph.location_id(op);
+        let Some(turns) = self.turns.get(&op).cloned() else { return Ok(()) };
+        let body = self.graph.nested_blocks(op)[0];
+        let params: Vec<ValueId> = self.graph.params(body).to_vec();
+        let left: Vec<ValueId> = self.graph.block_results(body).iter().skip(1).copied().collect();
+        let inits: Vec<ValueId> = self.graph.operands(op).iter().skip(2).copied().collect();
+        let results = self.graph.results(op);
+        let is_varied = |n: &usize| left[*n] != params[*n + 1];
+        let carried: Vec<usize> =
+            (0..turns.carried).filter(|n| self.follows.contains(&params[*n + 1])).collect();
+        let (varied, same): (Vec<usize>, Vec<usize>) = carried.into_iter().partition(is_varied);
+        for n in same {
+            if let Some(gradient) = self.gradients.get(&results[n]).copied() {
+                self.add(inits[n], gradient, at)?;
+            }
+        }
+        // What turns give and do not begin with has a gradient in the last turn only.
+        let is_used = |n: &usize| turns.lists.iter().any(|(used, _)| used == n);
+        let (varied, dropped): (Vec<usize>, Vec<usize>) = varied.into_iter().partition(is_used);
+        let count = results[turns.count];
+        let mut last = Vec::new();
+        for n in dropped {
+            let Some(gradient) = self.gradients.get(&results[n]).copied() else { continue };
+            let gradient = self.definite(gradient, results[n], at)?;
+            if self.follows.contains(&inits[n]) {
+                let unless = self.call(texts::AT, &[gradient, count], at)?;
+                let unless = self.maybe(unless);
+                self.add(inits[n], unless, at)?;
+            }
+            if self.follows.contains(&left[n]) {
+                last.push((left[n], gradient));
+            }
+        }
+        let on = self.constant(Attr::Bool(true), Type::bool());
+        let mut given = Vec::new();
+        for n in &varied {
+            given.push(match self.gradients.get(&results[*n]).copied() {
+                Some(gradient) => gradient,
+                None => self.none(),
+            });
+        }
+        let whole =
+            Body { turns: &turns, body, params: &params, left: &left, inits: &inits, results: &results };
+        let mut is_maybe: Vec<bool> = given.iter().map(|gradient| self.is_maybe(*gradient)).collect();
+        // What turns leave of a gradient says what it is when the next one begins.
+        let (back, found) = loop {
+            let known = (self.rows.clone(), self.turns.clone(), self.follows.clone());
+            let operands: Vec<ValueId> = [count, on].into_iter().chain(given.iter().copied()).collect();
+            let back = self.control(LOOP, &operands, at);
+            let (found, ends) = self.turn_backward(back, &whole, (&varied, &is_maybe), &last)?;
+            let may_end = |n: usize| ends[n].is_none_or(|end| self.is_maybe(end));
+            let turned = (0..varied.len()).find(|n| !is_maybe[*n] && may_end(*n));
+            let Some(turned) = turned else { break (back, self.end_turn(back, on, found, ends)?) };
+            is_maybe[turned] = true;
+            self.graph.erase(back);
+            (self.rows, self.turns, self.follows) = known;
+        };
+        for (n, is_maybe) in varied.iter().zip(&is_maybe) {
+            let ty = self.gradient_type(params[*n + 1], *is_maybe);
+            let result = self.graph.add_result(back, ty);
+            if self.follows.contains(&inits[*n]) {
+                self.add(inits[*n], result, at)?;
+            }
+        }
+        for value in found.keys() {
+            let result = self.graph.add_result(back, maybe_type());
+            self.add(*value, result, at)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a turn: gives the gradients of what stands around, and those of what the turn begins with.
+    fn turn_backward(
+        &mut self,
+        back: OpId,
+        whole: &Body<'_>,
+        (varied, is_maybe): (&[usize], &[bool]),
+        last: &[(ValueId, ValueId)],
+    ) -> Result<(IndexMap<ValueId, ValueId>, Vec<Option<ValueId>>)> {
+        let at = self.graph.location_id(back);
+        let count = whole.results[whole.turns.count];
+        let new = self.graph.add_block(back);
+        let number = self.graph.add_param(new, Type::int());
+        let mut given = Vec::new();
+        for (n, is_maybe) in varied.iter().zip(is_maybe) {
+            let ty = self.gradient_type(whole.params[*n + 1], *is_maybe);
+            given.push(self.graph.add_param(new, ty));
+        }
+        let mut ends = Vec::new();
+        let found = self.scope(new, |this| {
+            let turn = this.call(texts::TURN, &[count, number], at)?;
+            let map = this.begin_turn(whole, turn, at)?;
+            let map = this.again(whole.body, map);
+            let again = |value: ValueId| map.get(&value).copied().unwrap_or(value);
+            for (n, gradient) in varied.iter().zip(&given) {
+                if this.follows.contains(&whole.left[*n]) {
+                    this.add(again(whole.left[*n]), *gradient, at)?;
+                }
+            }
+            for (left, gradient) in last {
+                let gradient = this.call(texts::AT, &[*gradient, number], at)?;
+                let gradient = this.maybe(gradient);
+                this.add(again(*left), gradient, at)?;
+            }
+            this.backward_of(new)?;
+            for n in varied {
+                ends.push(this.gradients.shift_remove(&again(whole.params[*n + 1])));
+            }
+            this.keep_outside(new);
+            Ok(())
+        })?;
+        Ok((found, ends))
+    }
+
+    /// Says what a turn gives to the next.
+    fn end_turn(
+        &mut self,
+        back: OpId,
+        on: ValueId,
+        found: IndexMap<ValueId, ValueId>,
+        ends: Vec<Option<ValueId>>,
+    ) -> Result<IndexMap<ValueId, ValueId>> {
+        let at = self.graph.location_id(back);
+        let body = self.graph.nested_blocks(back)[0];
+        let mut given = vec![on];
+        for end in ends {
+            given.push(match end {
+                Some(end) => end,
+                None => self.within(body, |this| Ok(this.none()))?,
+            });
+        }
+        given.extend(self.sums_of_turns(back, &found, at)?);
+        self.graph.set_block_results(body, &given);
+        Ok(found)
+    }
+
+    /// What a turn began with: the items of lists, and what no turn changes.
+    fn begin_turn(&mut self, whole: &Body<'_>, turn: ValueId, at: LocationId) -> Result<Map> {
+        let Body { turns, params, inits, results, .. } = *whole;
+        let mut map: Map = params.iter().skip(1).copied().zip(inits.iter().copied()).collect();
+        map.insert(params[0], turn);
+        for (n, list) in &turns.lists {
+            let param = params[*n + 1];
+            let ty = self.graph.ty(param).clone();
+            let item = self.call(&texts::taken_of(&annotation(&ty)), &[results[*list], turn], at)?;
+            self.graph.set_type(item, ty);
+            if self.follows.contains(&param) {
+                self.follows.insert(item);
+            }
+            map.insert(param, item);
+        }
+        Ok(map)
+    }
+
+    /// Lets the loop add up gradients of what stands around it, None before its first turn; gives the sums at the end of a turn.
+    fn sums_of_turns(
+        &mut self,
+        back: OpId,
+        found: &IndexMap<ValueId, ValueId>,
+        at: LocationId,
+    ) -> Result<Vec<ValueId>> {
+        let body = self.graph.nested_blocks(back)[0];
+        let mut sums = Vec::new();
+        for gradient in found.values() {
+            let none = self.in_front_of(back, |this| Ok(this.none()))?;
+            self.graph.add_operand(back, none);
+            let former = self.graph.add_param(body, maybe_type());
+            let sum = self.within(body, |this| {
+                let gradient = *gradient;
+                let sum = this.sum(former, gradient, at)?;
+                Ok(this.maybe(sum))
+            })?;
+            sums.push(sum);
+        }
+        Ok(sums)
+    }
+
+    /// Computes a block again where is written; gives the copies of its values, parameters given.
+    fn again(&mut self, block: BlockId, mut map: Map) -> Map {
+        for op in self.graph.block_ops(block).collect::<Vec<_>>() {
+            let copy = self.graph.clone_op(None, op, &mut map);
+            self.place(copy);
+            self.note_copy(op, copy);
+        }
+        let copies = map.iter().filter(|(old, _)| self.follows.contains(*old)).map(|(_, new)| *new);
+        let copies: Vec<ValueId> = copies.collect();
+        self.follows.extend(copies);
+        map
+    }
+
+    fn note_copy(&mut self, op: OpId, copy: OpId) {
+        let mut work = vec![(op, copy)];
+        while let Some((op, copy)) = work.pop() {
+            if let Some(row) = self.rows.get(&op).cloned() {
+                self.rows.insert(copy, row);
+            }
+            if let Some(turns) = self.turns.get(&op).cloned() {
+                self.turns.insert(copy, turns);
+            }
+            let blocks = self.graph.nested_blocks(op).iter().zip(self.graph.nested_blocks(copy));
+            for (old, new) in blocks {
+                work.extend(self.graph.block_ops(*old).zip(self.graph.block_ops(*new)));
+            }
+        }
+    }
+
+    /// Goes backward through the copies that a block holds so far.
+    fn backward_of(&mut self, block: BlockId) -> Result<()> {
+        for op in self.graph.block_ops(block).collect::<Vec<_>>().into_iter().rev() {
+            stacker::maybe_grow(64 << 10, 1 << 20, || self.op(op))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the gradients of what a block holds; those of what stands around it are left.
+    fn keep_outside(&mut self, block: BlockId) {
+        let graph = &self.graph;
+        let is_inside =
+            |value: ValueId| graph.def_block(value).is_some_and(|inner| graph.is_within(inner, block));
+        self.gradients.retain(|value, _| !is_inside(*value));
+    }
+
+    /// Ends the ways of a branch with gradients of the same values, and adds these. What a way has no gradient of is None there.
+    fn join(
+        &mut self,
+        choice: OpId,
+        ways: [(BlockId, IndexMap<ValueId, ValueId>); 2],
+        at: LocationId,
+    ) -> Result<()> {
+        let values: IndexSet<ValueId> = ways.iter().flat_map(|(_, found)| found.keys().copied()).collect();
+        for value in values {
+            let mut is_sure = true;
+            for (block, found) in &ways {
+                let gradient = match found.get(&value) {
+                    Some(gradient) => *gradient,
+                    None => self.within(*block, |this| Ok(this.none()))?,
+                };
+                is_sure &= !self.is_maybe(gradient);
+                self.graph.add_block_result(*block, gradient);
+            }
+            let ty = self.gradient_type(value, !is_sure);
+            let result = self.graph.add_result(choice, ty);
+            self.add(value, result, at)?;
+        }
+        Ok(())
+    }
+
+    /// Writes an op with blocks.
+    fn control(&mut self, kind: &str, operands: &[ValueId], at: LocationId) -> OpId {
+        let op = self.graph.create(Symbol::new(kind), operands, &[]);
+        self.graph.set_location_id(op, at);
+        self.place(op);
+        op
+    }
+
+    /// Writes to a block, with no gradients yet; gives those that there are then.
+    fn scope(
+        &mut self,
+        block: BlockId,
+        write: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<IndexMap<ValueId, ValueId>> {
+        let outer = std::mem::take(&mut self.gradients);
+        let done = self.within(block, write);
+        let found = std::mem::replace(&mut self.gradients, outer);
+        done.map(|()| found)
+    }
+
+    /// Writes to the end of a block.
+    fn within<T>(&mut self, block: BlockId, write: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (outer, before) = (std::mem::replace(&mut self.block, block), self.before.take());
+        let done = write(self);
+        (self.block, self.before) = (outer, before);
+        done
+    }
+
+    /// Writes in front of an op.
+    fn in_front_of<T>(&mut self, op: OpId, write: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.before.replace(op);
+        let done = write(self);
+        self.before = before;
+        done
+    }
+}
+
+/// The type of a gradient that may be None.
+fn maybe_type() -> Type {
+    Type::optional(Type::tensor())
+}
