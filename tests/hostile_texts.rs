@@ -167,6 +167,12 @@ fn long() -> Vec<Text> {
             "",
             within(300, "prim::Loop(%n, %c, %x)", "%i : int, "),
         ),
+        text(
+            "nested_loops_backward",
+            "translate FILE --to backward",
+            "",
+            within(60, "prim::Loop(%n, %c, %x)", "%i : int, "),
+        ),
         text("many_parameters", OPT, "", {
             let names: Vec<String> = (0..20_000).map(|i| format!("%p{i} : Tensor")).collect();
             format!("graph({}):\n  return (%p0)\n", names.join(", "))

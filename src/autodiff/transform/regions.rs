@@ -14,6 +14,9 @@ use indexmap::{IndexMap, IndexSet};
 const IF: &str = "prim::If";
 const LOOP: &str = "prim::Loop";
 
+/// Turns whose backward is written, the attempts counted that turn out wrong: within loops within loops each doubles them.
+const MAX_WRITTEN: usize = 1_000;
+
 /// What a loop keeps of its turns, by the numbers of its results.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
@@ -65,27 +68,21 @@ impl Reverse<'_> {
         Ok(())
     }
 
+    /// Once through a loop; whoever asks comes back until nothing new is followed.
     fn mark_loop(&mut self, op: OpId) -> Result<()> {
         let &[body] = self.graph.nested_blocks(op) else { return Err(refused("a loop without a body")) };
         let inits: Vec<ValueId> = self.graph.operands(op).iter().skip(2).copied().collect();
         let params: Vec<ValueId> = self.graph.params(body).iter().skip(1).copied().collect();
-        let mut from = inits;
-        // What a turn leaves is what the next one begins with.
-        loop {
-            let before = self.follows.len();
-            for (param, from) in params.iter().zip(&from) {
-                if self.follows.contains(from) {
-                    self.follow_carried(*param)?;
-                }
-            }
-            stacker::maybe_grow(64 << 10, 1 << 20, || self.mark_block(body))?;
-            from = self.graph.block_results(body).iter().skip(1).copied().collect();
-            if self.follows.len() == before {
-                break;
+        let left: Vec<ValueId> = self.graph.block_results(body).iter().skip(1).copied().collect();
+        let carried = params.iter().zip(&inits).zip(&left);
+        for ((param, init), left) in carried {
+            if self.follows.contains(init) || self.follows.contains(left) {
+                self.follow_carried(*param)?;
             }
         }
-        for (param, result) in params.iter().zip(self.graph.results(op)) {
-            if self.follows.contains(param) {
+        stacker::maybe_grow(64 << 10, 1 << 20, || self.mark_block(body))?;
+        for ((param, left), result) in params.iter().zip(&left).zip(self.graph.results(op)) {
+            if self.follows.contains(param) || self.follows.contains(left) {
                 self.follow_carried(result)?;
             }
         }
@@ -103,8 +100,16 @@ impl Reverse<'_> {
     /// Fails where a way decides whether an output requires grad, as anybody can ask that.
     pub(super) fn check_outputs(&self, inputs: &[bool]) -> Result<()> {
         let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
-        let mut sure: HashSet<ValueId> = wanted.map(|(input, _)| *input).collect();
-        self.surely_followed(self.graph.root(), &mut sure);
+        let wanted: HashSet<ValueId> = wanted.map(|(input, _)| *input).collect();
+        let mut held: HashMap<OpId, Vec<bool>> = HashMap::new();
+        let mut sure;
+        // What a turn leaves is taken to be followed surely until it turns out not to be.
+        loop {
+            sure = wanted.clone();
+            if !self.surely_followed(self.graph.root(), &mut sure, &mut held) {
+                break;
+            }
+        }
         let is_open = |output: &&ValueId| self.follows.contains(*output) && !sure.contains(*output);
         match self.graph.outputs().iter().find(is_open) {
             Some(_) => Err(refused(
@@ -114,18 +119,26 @@ impl Reverse<'_> {
         }
     }
 
-    /// Adds the values of a block that are followed whichever way is taken; what is never read counts as such.
-    fn surely_followed(&self, block: BlockId, sure: &mut HashSet<ValueId>) {
+    /// Adds the values of a block that are followed whichever way is taken; what is never read counts as such. Says whether less
+    /// is `held` of loops than before.
+    fn surely_followed(
+        &self,
+        block: BlockId,
+        sure: &mut HashSet<ValueId>,
+        held: &mut HashMap<OpId, Vec<bool>>,
+    ) -> bool {
         let graph = &self.graph;
+        let mut changed = false;
         for op in graph.block_ops(block) {
             let blocks = graph.nested_blocks(op);
             if graph.kind(op) == LOOP && blocks.len() == 1 {
-                self.surely_carried(op, blocks[0], sure);
+                changed |= self.surely_carried(op, blocks[0], sure, held);
                 continue;
             }
-            blocks.iter().for_each(|inner| {
-                stacker::maybe_grow(64 << 10, 1 << 20, || self.surely_followed(*inner, sure))
-            });
+            for inner in blocks {
+                let inner = || self.surely_followed(*inner, sure, held);
+                changed |= stacker::maybe_grow(64 << 10, 1 << 20, inner);
+            }
             let hangs = graph.operands(op).iter().any(|operand| sure.contains(operand));
             for (n, result) in graph.results(op).into_iter().enumerate() {
                 let given =
@@ -141,28 +154,34 @@ impl Reverse<'_> {
                 }
             }
         }
+        changed
     }
 
-    /// The same of a loop: what it begins with is, and what each turn leaves, taken that the ones before were.
-    fn surely_carried(&self, op: OpId, body: BlockId, sure: &mut HashSet<ValueId>) {
+    /// The same of a loop: what it begins with is, and what each turn leaves.
+    fn surely_carried(
+        &self,
+        op: OpId,
+        body: BlockId,
+        sure: &mut HashSet<ValueId>,
+        held: &mut HashMap<OpId, Vec<bool>>,
+    ) -> bool {
         let graph = &self.graph;
-        let params: Vec<ValueId> = graph.params(body).iter().skip(1).copied().collect();
         let starts = graph.operands(op).iter().skip(2);
-        let mut held: Vec<bool> = starts.map(|start| sure.contains(start)).collect();
-        let around = sure.clone();
-        loop {
-            *sure = around.clone();
-            sure.extend(params.iter().zip(&held).filter(|(_, held)| **held).map(|(param, _)| *param));
-            stacker::maybe_grow(64 << 10, 1 << 20, || self.surely_followed(body, sure));
-            let left = graph.block_results(body).iter().skip(1);
-            let still: Vec<bool> = held.iter().zip(left).map(|(held, v)| *held && sure.contains(v)).collect();
-            if still == held {
-                break;
-            }
-            held = still;
-        }
+        let before =
+            held.entry(op).or_insert_with(|| graph.results(op).iter().map(|_| true).collect()).clone();
+        let begun: Vec<bool> =
+            starts.zip(&before).map(|(start, held)| *held && sure.contains(start)).collect();
+        let params = graph.params(body).iter().skip(1);
+        sure.extend(params.zip(&begun).filter(|(_, begun)| **begun).map(|(param, _)| *param));
+        let inner = || self.surely_followed(body, sure, held);
+        let mut changed = stacker::maybe_grow(64 << 10, 1 << 20, inner);
+        let left = graph.block_results(body).iter().skip(1);
+        let after: Vec<bool> = begun.iter().zip(left).map(|(begun, v)| *begun && sure.contains(v)).collect();
+        changed |= after != before;
         let results = graph.results(op);
-        sure.extend(results.iter().zip(&held).filter(|(_, held)| **held).map(|(result, _)| *result));
+        sure.extend(results.iter().zip(&after).filter(|(_, after)| **after).map(|(result, _)| *result));
+        held.insert(op, after);
+        changed
     }
 
     /// Makes loops in which values are followed keep what their turns begin with.
@@ -400,6 +419,12 @@ impl Reverse<'_> {
         let mut is_maybe: Vec<bool> = given.iter().map(|gradient| self.is_maybe(*gradient)).collect();
         // What turns leave of a gradient says what it is when the next one begins.
         let (back, found) = loop {
+            self.written += 1;
+            if self.written > MAX_WRITTEN {
+                return Err(refused(
+                    "loops within loops of which gradients are None in some turns are left to the tape",
+                ));
+            }
             let known = (self.rows.clone(), self.turns.clone(), self.follows.clone());
             let operands: Vec<ValueId> = [count, on].into_iter().chain(given.iter().copied()).collect();
             let back = self.control(LOOP, &operands, at);

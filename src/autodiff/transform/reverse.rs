@@ -76,6 +76,8 @@ pub(super) struct Reverse<'a> {
     pub(super) follows: HashSet<ValueId>,
     /// What loops keep of their turns.
     pub(super) turns: HashMap<OpId, Turns>,
+    /// How often the backward of a turn was written.
+    pub(super) written: usize,
     /// The gradients of values so far, in the block that is written to: tensors, or None where a branch was not taken.
     pub(super) gradients: IndexMap<ValueId, ValueId>,
     keeps: bool,
@@ -101,6 +103,7 @@ impl Reverse<'_> {
             rows: HashMap::new(),
             follows: HashSet::new(),
             turns: HashMap::new(),
+            written: 0,
             gradients: IndexMap::new(),
             keeps: false,
             special: HashMap::new(),
@@ -203,7 +206,14 @@ impl Reverse<'_> {
     fn mark(&mut self, inputs: &[bool]) -> Result<()> {
         let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
         self.follows.extend(wanted.map(|(input, _)| *input));
-        self.mark_block(self.graph.root())
+        // What a turn of a loop leaves is what the next one begins with: once more, until nothing new is followed.
+        loop {
+            let before = self.follows.len();
+            self.mark_block(self.graph.root())?;
+            if self.follows.len() == before {
+                return Ok(());
+            }
+        }
     }
 
     pub(super) fn mark_block(&mut self, block: BlockId) -> Result<()> {
