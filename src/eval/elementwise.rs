@@ -501,6 +501,30 @@ mod tests {
         Value::Tensor(Tensor::from_vec(values, sizes).and_then(|t| t.to_dtype(dtype)).expect("valid"))
     }
 
+    /// What rows say of numbers they say of arguments that are numbers.
+    #[test]
+    fn numbers_of_rows_are_arguments() {
+        let registry = Registry::builtin();
+        let mut said = 0;
+        for op in registry.iter() {
+            for (name, _) in op.def().numbers {
+                let schema = op.schema().expect("a schema");
+                let argument = schema.argument_index(name).and_then(|n| schema.arguments.get(n));
+                let kind = argument.map(|argument| match argument.ty.kind() {
+                    TypeKind::Optional(inner) => inner.clone(),
+                    _ => argument.ty.clone(),
+                });
+                assert!(
+                    kind.is_some_and(|ty| matches!(ty.kind(), TypeKind::Number)),
+                    "{name} of {}",
+                    op.schema_text()
+                );
+                said += 1;
+            }
+        }
+        assert!(said > 50, "{said}");
+    }
+
     /// dtypes and numbers as PyTorch gives them.
     #[test]
     fn promotion_follows_pytorch() {
