@@ -48,6 +48,14 @@ fn leaf(sizes: &[i64], step: f64) -> Tensor {
     tensor
 }
 
+/// What is asked of the tape: the gradients of sums of outputs; `create` records how they are computed.
+pub(super) fn wanted(outputs: Vec<Tensor>, inputs: &[Tensor], create: bool) -> Gradients {
+    let ones = |t: &Tensor| Tensor::full(t.dtype(), &t.sizes(), Scalar::Float(1.0)).expect("small");
+    let cotangents = outputs.iter().map(|t| Some(ones(t))).collect();
+    let inputs = Some(inputs.to_vec());
+    Gradients { outputs, cotangents, inputs, keep: create, create, allow_unused: true }
+}
+
 /// Gradients of some outputs of `f` by its second and third argument; of their sum with themselves where `twice`.
 fn gradients(program: &Program, outputs: &[usize], twice: bool) -> Vec<Vec<f32>> {
     let run = run(program);
@@ -60,23 +68,11 @@ fn gradients(program: &Program, outputs: &[usize], twice: bool) -> Vec<Vec<f32>>
     let tape = crate::autodiff::Tape::of(program.registry());
     let outputs: Vec<Tensor> =
         outputs.iter().map(|n| results.items()[*n].to_tensor().expect("a tensor").clone()).collect();
-    let ones = |t: &Tensor| Tensor::full(DType::F32, &t.sizes(), Scalar::Float(1.0)).expect("small");
-    let inputs = Some(vec![w.clone(), b.clone()]);
-    let cotangents = outputs.iter().map(|t| Some(ones(t))).collect();
-    let wanted = Gradients {
-        outputs,
-        cotangents,
-        inputs: inputs.clone(),
-        keep: twice,
-        create: twice,
-        ..Gradients::default()
-    };
-    let mut found = tape.gradients(&wanted, &run).expect("gradients");
+    let inputs = [w.clone(), b.clone()];
+    let mut found = tape.gradients(&wanted(outputs, &inputs, twice), &run).expect("gradients");
     if twice {
         let outputs: Vec<Tensor> = found.into_iter().flatten().collect();
-        let cotangents = outputs.iter().map(|t| Some(ones(t))).collect();
-        let wanted = Gradients { outputs, cotangents, inputs, ..Gradients::default() };
-        found = tape.gradients(&wanted, &run).expect("second gradients");
+        found = tape.gradients(&wanted(outputs, &inputs, false), &run).expect("second gradients");
     }
     found.into_iter().map(|g| g.expect("a gradient").to_vec::<f32>().expect("float32")).collect()
 }

@@ -1,9 +1,8 @@
 //! Gradients of branches and loops by plan: those of the tape, and None where the tape has none.
 
-use super::recording_tests::{floats, program, run};
-use crate::dialects::Gradients;
+use super::recording_tests::{floats, program, run, wanted};
 use crate::runtime::Program;
-use crate::tensor::{DType, Scalar, Tensor};
+use crate::tensor::Tensor;
 use crate::value::Value;
 
 /// Programs of `x` (3, 4), `w` (4, 4) and `b` (4), of which the last two want gradients, and of a number.
@@ -151,6 +150,15 @@ const PROGRAMS: &[(&str, &str)] = &[
 ",
     ),
     (
+        "only swapped",
+        "    a = x * b
+    c = (x + b).mm(w)
+    for i in range(k):
+        a, c = c, a
+    return a.sum() * 3 + (c * c).sum()
+",
+    ),
+    (
         "conditions as values",
         "    h = x * b
     done = False
@@ -178,25 +186,12 @@ fn gradients(program: &Program, k: i64, twice: bool) -> Vec<Option<Vec<f64>>> {
     arguments.push(Value::Int(k));
     let result = program.run("f", arguments, &run).expect("runs").to_tensor().expect("a tensor").clone();
     let tape = crate::autodiff::Tape::of(program.registry());
-    let inputs = Some(vec![w, b]);
-    let of = |outputs: Vec<Tensor>, twice: bool| {
-        let ones = |t: &Tensor| Tensor::full(DType::F64, &t.sizes(), Scalar::Float(1.0)).expect("small");
-        let cotangents = outputs.iter().map(|t| Some(ones(t))).collect();
-        let wanted = Gradients {
-            outputs,
-            cotangents,
-            inputs: inputs.clone(),
-            keep: twice,
-            create: twice,
-            allow_unused: true,
-        };
-        tape.gradients(&wanted, &run).expect("gradients")
-    };
-    let mut found = of(vec![result], twice);
+    let inputs = [w, b];
+    let mut found = tape.gradients(&wanted(vec![result], &inputs, twice), &run).expect("gradients");
     if twice {
         let outputs: Vec<Tensor> = found.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         if !outputs.is_empty() {
-            found = of(outputs, false);
+            found = tape.gradients(&wanted(outputs, &inputs, false), &run).expect("second gradients");
         }
     }
     found.into_iter().map(|g| g.map(|g| g.to_vec::<f64>().expect("float64"))).collect()

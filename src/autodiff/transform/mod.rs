@@ -6,7 +6,7 @@
 //! folds what types tell, and `fuse` makes kernels of it. Which inputs want a gradient and which outputs have one is said when
 //! the graph is made: undefined gradients are no values here.
 //!
-//! It knows rows and cells, no op by name, and not how graphs are run.
+//! It knows rows and cells, no op by name but those of control flow and what they need, and not how graphs are run.
 
 mod broadcasts;
 mod regions;

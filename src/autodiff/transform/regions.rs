@@ -187,14 +187,20 @@ impl Reverse<'_> {
     /// Makes loops in which values are followed keep what their turns begin with.
     pub(super) fn keep_turns(&mut self) -> Result<()> {
         for op in self.graph.all_ops() {
-            let is_loop = self.graph.kind(op) == LOOP;
-            let inner = || self.graph.nested_ops(op).into_iter().flat_map(|inner| self.graph.results(inner));
-            if is_loop && inner().any(|value| self.follows.contains(&value)) {
+            if self.graph.kind(op) == LOOP && self.is_region_followed(op) {
                 let turns = self.keep_turns_of(op)?;
                 self.turns.insert(op, turns);
             }
         }
         Ok(())
+    }
+
+    /// Whether a value that a loop carries, or one that is made in it, is followed: turns may do no more than swap.
+    fn is_region_followed(&self, op: OpId) -> bool {
+        let graph = &self.graph;
+        let carried = graph.nested_blocks(op).iter().flat_map(|block| graph.params(*block)).copied();
+        let made = graph.nested_ops(op).into_iter().flat_map(|inner| graph.results(inner));
+        carried.chain(made).any(|value| self.follows.contains(&value))
     }
 
     fn keep_turns_of(&mut self, op: OpId) -> Result<Turns> {
@@ -374,7 +380,9 @@ impl Reverse<'_> {
 
     fn loop_backward(&mut self, op: OpId) -> Result<()> {
         let at = self.graph.location_id(op);
-        let Some(turns) = self.turns.get(&op).cloned() else { return Ok(()) };
+        let Some(turns) = self.turns.get(&op).cloned() else {
+            return Err(Diagnostic::internal("a loop with gradients keeps nothing of its turns"));
+        };
         let body = self.graph.nested_blocks(op)[0];
         let params: Vec<ValueId> = self.graph.params(body).to_vec();
         let left: Vec<ValueId> = self.graph.block_results(body).iter().skip(1).copied().collect();

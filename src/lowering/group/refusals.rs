@@ -31,7 +31,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Asks whether an op's numbers fit elements of the dtype that its tensors have in common.
+    /// Asks whether an op's constant numbers fit elements of the dtype that its tensors have in common. Those that a call passes are
+    /// not known here: a kernel makes infinities of them where they do not fit.
     ///
     /// # Errors
     /// If one does not.
