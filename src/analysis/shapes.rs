@@ -282,6 +282,11 @@ impl State<'_> {
                 _ if is_never(no) => of(yes),
                 _ => of(yes).join(&of(no)),
             };
+            let known = match (known, Known::of_type(graph.ty(*value))) {
+                (Known::Tensor(found), Known::Tensor(declared)) => Known::Tensor(merge(&found, &declared)),
+                (Known::Nothing, declared @ Known::Tensor(_)) => declared,
+                (known, _) => known,
+            };
             if is_never(yes) && is_never(no) {
                 self.never.insert(*value);
             }

@@ -16,6 +16,9 @@
 //!
 //! or one function, which computes the op from ops that have derivatives and takes its place where gradients are wanted.
 //!
+//! Cells of ops on lists of tensors ([`Cells::items`]) say how gradients of elements go: `Item` is the type of one, and `former` the
+//! gradient of the argument so far.
+//!
 //! Names that an entry sees: arguments of the schema; `grad`, the gradient of the only (or first) result, `grad0`,
 //! `grad1` and so on, `grads` (all of them); `result`, `result0`, `result1`, and results by their names in the schema; `needs`, which of the entry's arguments
 //! want a gradient; `sizes(xs)`, the sizes of a list of tensors. What an entry names is what is saved. Of a tensor that
@@ -73,6 +76,8 @@ pub enum Parameter {
     Grad(usize),
     /// The gradients of all results.
     Grads,
+    /// The gradient of the target so far: of ops on lists.
+    Former,
     /// Which targets want a gradient.
     Needs,
     /// An argument.
@@ -119,9 +124,12 @@ pub struct Cells {
 struct Row {
     op: Op,
     text: Option<Arc<str>>,
+    /// Of an op on lists of tensors: how gradients of elements go.
+    items: Option<Arc<str>>,
     /// Of a form that writes: the row's form that does not.
     plain: Option<Op>,
     recipe: OnceLock<Recipe>,
+    items_cell: OnceLock<Option<Arc<Cell>>>,
     helpers: Arc<crate::dialects::grads::Grads>,
 }
 
@@ -139,6 +147,8 @@ impl Cells {
                 let row = Row {
                     op: op.clone(),
                     text,
+                    items: registry.grads().items(op.full_name()).map(Arc::clone),
+                    items_cell: OnceLock::new(),
                     plain,
                     recipe: OnceLock::new(),
                     helpers: Arc::clone(&helpers),
@@ -155,6 +165,15 @@ impl Cells {
             Some(row) => row.recipe.get_or_init(|| row.read()).clone(),
             None => Recipe::Missing("it was registered without one".into()),
         }
+    }
+
+    /// How gradients of a list's elements go through an op on lists of tensors; None where nobody says. In the texts of entries
+    /// `Item` stands for the type of an element's gradient.
+    pub fn items(&self, op: &Op) -> Option<Arc<Cell>> {
+        let row = self.rows.get(&op.id())?;
+        let text = row.items.as_ref()?;
+        let read = || read_as(&row.op, text, &row.helpers, true).ok().map(Arc::new);
+        row.items_cell.get_or_init(read).clone()
     }
 
     /// All ops that have a cell, with the functions that must compile; None where the cell cannot be read.
@@ -227,6 +246,11 @@ impl Row {
 
 /// Reads a cell.
 pub fn read(op: &Op, text: &str, helpers: &crate::dialects::grads::Grads) -> Result<Cell> {
+    read_as(op, text, helpers, false)
+}
+
+/// The same; says whether it is one of `items`.
+fn read_as(op: &Op, text: &str, helpers: &crate::dialects::grads::Grads, items: bool) -> Result<Cell> {
     let schema = op.schema()?;
     let mut cell = Cell { entries: Vec::new(), none: Vec::new(), missing: Vec::new(), results: None };
     for part in parts(text) {
@@ -253,7 +277,7 @@ pub fn read(op: &Op, text: &str, helpers: &crate::dialects::grads::Grads) -> Res
             let why = why.trim().trim_matches('"');
             cell.missing.extend(targets.into_iter().map(|target| (target, why.to_string())));
         } else {
-            cell.entries.push(entry(op, schema, targets, body, helpers)?);
+            cell.entries.push(entry((op, schema, items), targets, body, helpers)?);
         }
     }
     Ok(cell)
@@ -275,8 +299,7 @@ fn parts(text: &str) -> Vec<String> {
 }
 
 fn entry(
-    op: &Op,
-    schema: &Schema,
+    (op, schema, items): (&Op, &Schema, bool),
     targets: Vec<usize>,
     body: &str,
     helpers: &crate::dialects::grads::Grads,
@@ -287,7 +310,8 @@ fn entry(
         if parameters.iter().any(|(_, name, _)| name == word) {
             continue;
         }
-        if let Some((parameter, ty)) = parameter(op, schema, word, &body) {
+        let of_items = items.then(|| item_parameter(schema, word)).flatten();
+        if let Some((parameter, ty)) = of_items.or_else(|| parameter(op, schema, word, &body)) {
             parameters.push((parameter, word.to_string(), ty));
         }
     }
@@ -317,6 +341,23 @@ fn with_sizes(schema: &Schema, body: &str) -> String {
         body = body.replace(&format!("sizes({name})"), &format!("{name}__sizes"));
     }
     body
+}
+
+/// The same in a cell of an op on lists of tensors.
+fn item_parameter(schema: &Schema, word: &str) -> Option<(Parameter, String)> {
+    let gives_list =
+        schema.returns.first().is_some_and(|result| matches!(result.ty.kind(), TypeKind::List(_)));
+    match word {
+        "former" => Some((Parameter::Former, "List[Optional[Tensor]]".into())),
+        "grad" if gives_list => Some((Parameter::Grad(0), "List[Item]".into())),
+        "grad" => Some((Parameter::Grad(0), "Item".into())),
+        _ => {
+            let index = schema.argument_index(word)?;
+            let is_list = matches!(schema.arguments.get(index)?.ty.kind(), TypeKind::List(_));
+            let keep = Keep::Layout;
+            is_list.then(|| (Parameter::Argument { index, keep }, "List[Tensor]".into()))
+        }
+    }
 }
 
 /// What a word stands for, with its annotation; None for words that are no parameters.

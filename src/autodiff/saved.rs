@@ -182,6 +182,10 @@ pub(super) fn before(parameter: Parameter, values: &[Value], attributes: &[Value
         Parameter::Argument { index, keep } => Some(Saved::argument(&at(values, index), keep)?),
         Parameter::Sizes(index) => Some(Saved::sizes(&at(values, index))?),
         Parameter::Attribute(index) => Some(Saved::Value(at(attributes, index))),
-        Parameter::Result { .. } | Parameter::Grad(_) | Parameter::Grads | Parameter::Needs => None,
+        Parameter::Result { .. }
+        | Parameter::Grad(_)
+        | Parameter::Grads
+        | Parameter::Former
+        | Parameter::Needs => None,
     })
 }

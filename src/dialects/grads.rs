@@ -1,6 +1,6 @@
 //! Derivatives as text files: `aten::mm` at the begin of a line, its cell indented below. A file holds the cells of a
 //! family of ops; functions that several cells call stand in it as `def`. Cells that a row carries itself
-//! ([`super::OpDef::grad`]) have the same form.
+//! ([`super::OpDef::grad`]) have the same form. `items aten::add.t` begins one of an op on lists of tensors.
 
 use crate::diag::{Diagnostic, Result, Source, Span};
 use indexmap::IndexMap;
@@ -11,6 +11,8 @@ use std::sync::{Arc, LazyLock};
 pub struct Grads {
     /// `aten::max.dim` → its cell.
     cells: IndexMap<String, Arc<str>>,
+    /// The same of ops on lists: how gradients of a list's elements go, for what differentiates graphs.
+    items: IndexMap<String, Arc<str>>,
     /// Functions by name.
     helpers: IndexMap<String, Arc<str>>,
 }
@@ -36,6 +38,7 @@ impl Grads {
     /// Adds those of a file; a cell that is there already is replaced. Fails where a line belongs to no cell.
     pub fn add(&mut self, source: &Arc<Source>) -> Result<()> {
         let mut names: Vec<String> = Vec::new();
+        let mut of_items = false;
         let mut helper: Option<String> = None;
         let mut body = String::new();
         let mut at = 0;
@@ -45,12 +48,19 @@ impl Grads {
             let text = line.trim_end();
             let begins = !text.is_empty() && !text.starts_with([' ', '#']);
             if begins {
-                self.finish(&mut names, &mut helper, &mut body);
+                self.finish((&mut names, of_items), &mut helper, &mut body);
                 if let Some(rest) = text.strip_prefix("def ") {
                     helper = Some(rest.split('(').next().unwrap_or_default().trim().to_string());
                     body.push_str(line);
                 } else if text.contains("::") {
-                    names = text.split([' ', ',']).filter(|n| !n.is_empty()).map(str::to_string).collect();
+                    let list = text.strip_prefix("items ");
+                    of_items = list.is_some();
+                    names = list
+                        .unwrap_or(text)
+                        .split([' ', ','])
+                        .filter(|n| !n.is_empty())
+                        .map(str::to_string)
+                        .collect();
                 } else {
                     let span = Span::new(source, start, start + text.len());
                     let error = Diagnostic::syntax("expected the name of an op or a `def`").at(&span);
@@ -65,14 +75,20 @@ impl Grads {
                 body.push('\n');
             }
         }
-        self.finish(&mut names, &mut helper, &mut body);
+        self.finish((&mut names, of_items), &mut helper, &mut body);
         Ok(())
     }
 
-    fn finish(&mut self, names: &mut Vec<String>, helper: &mut Option<String>, body: &mut String) {
+    fn finish(
+        &mut self,
+        (names, of_items): (&mut Vec<String>, bool),
+        helper: &mut Option<String>,
+        body: &mut String,
+    ) {
         let text: Arc<str> = std::mem::take(body).trim_end().into();
+        let cells = if of_items { &mut self.items } else { &mut self.cells };
         for name in names.drain(..) {
-            self.cells.insert(name, Arc::clone(&text));
+            cells.insert(name, Arc::clone(&text));
         }
         if let Some(name) = helper.take() {
             self.helpers.insert(name, text);
@@ -82,6 +98,16 @@ impl Grads {
     /// The cell of an op by its full name.
     pub fn cell(&self, name: &str) -> Option<&Arc<str>> {
         self.cells.get(name)
+    }
+
+    /// How gradients of a list's elements go through an op, by its full name.
+    pub fn items(&self, name: &str) -> Option<&Arc<str>> {
+        self.items.get(name)
+    }
+
+    /// The ops that say so.
+    pub fn items_names(&self) -> impl Iterator<Item = &str> {
+        self.items.keys().map(String::as_str)
     }
 
     /// All cells with the names of their ops.

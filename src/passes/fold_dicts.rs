@@ -115,7 +115,7 @@ impl Made {
     }
 }
 
-fn key_of(graph: &Graph, value: ValueId) -> Option<DictKey> {
+pub(super) fn key_of(graph: &Graph, value: ValueId) -> Option<DictKey> {
     match constants::value_of(graph, value)? {
         // Tensors are keys by what object they are.
         Value::Tensor(_) => None,

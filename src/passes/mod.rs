@@ -37,6 +37,7 @@ mod fold_writes;
 mod freeze;
 mod freeze_attributes;
 mod functionalize;
+mod functionalize_containers;
 mod hoist_draws;
 mod fuse;
 mod fuse_attention;
@@ -74,6 +75,7 @@ mod split_sums;
 mod variadic;
 
 mod constants;
+mod container_uses;
 mod copy;
 mod fired_rules;
 mod rule_group;
@@ -143,6 +145,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("freeze-attributes", "Freezes attributes of a loaded model that are never set or written, as plans do", freeze_attributes::run).options(freeze_attributes::OPTIONS),
     Pass::graph("hoist-draws", "Moves random draws, and what they are made of, to the front", hoist_draws::run),
     Pass::graph("functionalize", "Computes what inputs that are written to become, and copies it to them at the end", functionalize::run).options(functionalize::OPTIONS),
+    Pass::graph("functionalize-containers", "Makes values of lists and dictionaries that are written, carried through branches and loops", functionalize_containers::run),
     Pass::graph("functional-to-inplace-activation", "Converts activations to their in-place forms where the input is dead afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Fuses elementwise ops and row reductions into fusion groups", fuse::run).options(fuse::OPTIONS),
     Pass::directed("fuse-addmm", "Fuses mm and add into addmm", Directed::group("fuse-addmm").keeps_matched()),
@@ -220,12 +223,12 @@ pub static NAMED: &[(&str, &str)] = &[
     ("plan", "specialize,layers"),
     ("update-plan", "specialize,functionalize{elementwise},remove-mutation{exact},cse,simplify,propagate-shapes,dce-graph,layers,fuse-copies,dce-graph"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
-    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},cse,dce-graph"),
+    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},functionalize-containers,cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),
     ("record-finish", "batch-mm,canonicalize-ops,dce-graph,split-sums,fuse,append-carried"),
-    ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples"),
-    ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph)"),
-    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
+    ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples,functionalize-containers"),
+    ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph),functionalize-containers,dce-graph"),
+    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph),functionalize-containers,cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
     ("default", "optimize,inline-meanings{derivatives=false},dce-graph,fuse"),
 ];
 

@@ -199,7 +199,12 @@ fn gradients(program: &Program, k: i64, twice: bool) -> Vec<Option<Vec<f64>>> {
 
 #[test]
 fn branches_and_loops_have_the_gradients_of_the_tape() {
-    for (name, body) in PROGRAMS {
+    have_the_gradients_of_the_tape(PROGRAMS);
+}
+
+/// Of programs as [`PROGRAMS`] has them, whose gradients, first and second, are to be those of the tape, and computed by plans.
+pub(super) fn have_the_gradients_of_the_tape(programs: &[(&str, &str)]) {
+    for (name, body) in programs {
         let text = format!("def f(x: Tensor, w: Tensor, b: Tensor, k: int):\n{body}");
         let (by_plan, by_tape) = (program(&text, true), program(&text, false));
         for k in [0, 1, 3, 4, 7, 3] {

@@ -9,6 +9,7 @@
 //! It knows rows and cells, no op by name but those of control flow and what they need, and not how graphs are run.
 
 mod broadcasts;
+mod lists;
 mod regions;
 mod reverse;
 mod split;

@@ -3,7 +3,8 @@
 //! began with, which the forward keeps in lists. A value that only a branch uses, or a loop that may have no turn, has a gradient
 //! only where that ran: it is None elsewhere, as on the tape, and so are the gradients of all that it was made of.
 
-use super::reverse::{Reverse, refused};
+use super::lists::{is_of_list, maybe_items};
+use super::reverse::{Reverse, is_tensor_list, refused};
 use super::texts;
 use crate::autodiff::cell::annotation;
 use crate::diag::{Diagnostic, Result};
@@ -90,8 +91,9 @@ impl Reverse<'_> {
     }
 
     fn follow_carried(&mut self, value: ValueId) -> Result<()> {
-        if !self.graph.ty(value).is_tensor() {
-            return Err(refused("a list that branches or loops give is differentiated by the tape"));
+        let ty = self.graph.ty(value);
+        if !ty.is_tensor() && !is_tensor_list(ty) {
+            return Err(refused("a container that branches or loops give is differentiated by the tape"));
         }
         self.follows.insert(value);
         Ok(())
@@ -139,13 +141,15 @@ impl Reverse<'_> {
                 let inner = || self.surely_followed(*inner, sure, held);
                 changed |= stacker::maybe_grow(64 << 10, 1 << 20, inner);
             }
-            let hangs = graph.operands(op).iter().any(|operand| sure.contains(operand));
+            let hangs = self.surely_hangs(op, sure);
             for (n, result) in graph.results(op).into_iter().enumerate() {
                 let given =
                     |inner: &BlockId| graph.block_results(*inner).get(n).is_some_and(|v| sure.contains(v));
                 let is_sure = match blocks.is_empty() {
                     true => {
-                        graph.kind(op) == "prim::Uninitialized" || hangs && self.follows.contains(&result)
+                        let is_list = is_tensor_list(graph.ty(result));
+                        let is_followed = self.follows.contains(&result) || is_list;
+                        graph.kind(op) == "prim::Uninitialized" || hangs && is_followed
                     }
                     false => blocks.iter().all(given),
                 };
@@ -155,6 +159,23 @@ impl Reverse<'_> {
             }
         }
         changed
+    }
+
+    /// Whether an op has a followed operand whichever way is taken; of what gives a list, whether all elements are. Lists count as
+    /// followed where all of their elements are, an empty one thus too: what reads an element, or wants one, raises.
+    fn surely_hangs(&self, op: OpId, sure: &HashSet<ValueId>) -> bool {
+        let graph = &self.graph;
+        let operands = graph.operands(op).iter();
+        let gives_list = graph.results(op).iter().any(|result| is_tensor_list(graph.ty(*result)));
+        if gives_list && !self.has_cell(op) {
+            let holds = |value: &&ValueId| graph.ty(**value).is_tensor() || is_tensor_list(graph.ty(**value));
+            return operands.filter(holds).all(|value| sure.contains(value));
+        }
+        let items = |value: &ValueId| match self.made_list(*value) {
+            Some(made) => graph.operands(made).to_vec(),
+            None => vec![*value],
+        };
+        operands.flat_map(items).any(|value| sure.contains(&value))
     }
 
     /// The same of a loop: what it begins with is, and what each turn leaves.
@@ -216,9 +237,7 @@ impl Reverse<'_> {
                 continue;
             }
             let ty = self.graph.ty(*param).clone();
-            let is_kept =
-                matches!(ty.kind(), TypeKind::Tensor(_) | TypeKind::Int | TypeKind::Float | TypeKind::Bool);
-            if !is_kept {
+            if !is_kept(&ty) {
                 return Err(refused(format!(
                     "a loop that carries a value of type {ty} is differentiated by the tape"
                 )));
@@ -256,17 +275,23 @@ impl Reverse<'_> {
 
     /// Whether a gradient may be None.
     pub(super) fn is_maybe(&self, gradient: ValueId) -> bool {
-        matches!(self.graph.ty(gradient).kind(), TypeKind::Optional(_))
+        match self.graph.ty(gradient).kind() {
+            TypeKind::List(item) => matches!(item.kind(), TypeKind::Optional(_)),
+            kind => matches!(kind, TypeKind::Optional(_)),
+        }
     }
 
     pub(super) fn sum(&mut self, a: ValueId, b: ValueId, at: LocationId) -> Result<ValueId> {
+        if is_of_list(&self.graph, a) {
+            return self.sum_of_items(a, b, at);
+        }
         match (self.is_maybe(a), self.is_maybe(b)) {
             (false, false) => self.call(texts::SUM, &[a, b], at),
             (false, true) => self.call(texts::SUM_MAYBE, &[a, b], at),
             (true, false) => self.call(texts::SUM_MAYBE, &[b, a], at),
             (true, true) => {
                 let sum = self.call(texts::SUM_BOTH, &[a, b], at)?;
-                Ok(self.maybe(sum))
+                self.maybe(sum, at)
             }
         }
     }
@@ -274,6 +299,7 @@ impl Reverse<'_> {
     /// A gradient as a tensor: zeros like `like` where it may be None and is.
     pub(super) fn definite(&mut self, gradient: ValueId, like: ValueId, at: LocationId) -> Result<ValueId> {
         match self.is_maybe(gradient) {
+            true if is_of_list(&self.graph, gradient) => self.definite_items(gradient, like, at),
             true => self.call(texts::DEFINITE, &[gradient, like], at),
             false => Ok(gradient),
         }
@@ -288,16 +314,38 @@ impl Reverse<'_> {
     }
 
     /// A gradient of the type of those that may be None.
-    fn maybe(&mut self, gradient: ValueId) -> ValueId {
-        if !self.is_maybe(gradient) {
-            let ty = Type::optional(self.graph.ty(gradient).clone());
-            self.graph.set_type(gradient, ty);
+    pub(super) fn maybe(&mut self, gradient: ValueId, at: LocationId) -> Result<ValueId> {
+        if self.is_maybe(gradient) {
+            return Ok(gradient);
         }
-        gradient
+        if is_of_list(&self.graph, gradient) {
+            return self.call(texts::OPTIONAL_ITEMS, &[gradient], at);
+        }
+        let ty = Type::optional(self.graph.ty(gradient).clone());
+        self.graph.set_type(gradient, ty);
+        Ok(gradient)
+    }
+
+    /// The gradient of a list in the type of those whose elements may have none; other gradients as they are.
+    fn maybe_items(&mut self, gradient: ValueId, at: LocationId) -> Result<ValueId> {
+        if is_of_list(&self.graph, gradient) { self.maybe(gradient, at) } else { Ok(gradient) }
+    }
+
+    /// A gradient that is there in turn 0 only.
+    fn only_at(&mut self, gradient: ValueId, turn: ValueId, at: LocationId) -> Result<ValueId> {
+        let text = match is_of_list(&self.graph, gradient) {
+            true => texts::items_at(self.is_maybe(gradient)),
+            false => texts::AT.to_string(),
+        };
+        let found = self.call(&text, &[gradient, turn], at)?;
+        self.maybe(found, at)
     }
 
     /// The type of a value's gradient.
-    fn gradient_type(&self, value: ValueId, is_maybe: bool) -> Type {
+    pub(super) fn gradient_type(&self, value: ValueId, is_maybe: bool) -> Type {
+        if is_tensor_list(self.graph.ty(value)) {
+            return if is_maybe { maybe_items() } else { Type::list(Type::tensor()) };
+        }
         match self.graph.ty(value).as_tensor() {
             Some(tensor) if !is_maybe => Type::new(TypeKind::Tensor(TensorType {
                 dtype: tensor.dtype,
@@ -310,8 +358,13 @@ impl Reverse<'_> {
         }
     }
 
-    fn none(&mut self) -> ValueId {
+    pub(super) fn none(&mut self) -> ValueId {
         self.constant(Attr::None, maybe_type())
+    }
+
+    /// The gradient of a value that has none.
+    fn none_of(&mut self, value: ValueId) -> ValueId {
+        if is_tensor_list(self.graph.ty(value)) { self.no_items() } else { self.none() }
     }
 
     /// The gradients of an op's operands where a result has a gradient that may be None: None where all of them are.
@@ -321,13 +374,14 @@ impl Reverse<'_> {
         let given: Vec<(ValueId, ValueId)> =
             results.iter().filter_map(|v| Some((*v, *self.gradients.get(v)?))).collect();
         let gradients: Vec<ValueId> = given.iter().map(|(_, gradient)| *gradient).collect();
-        let some = self.call(&texts::some_of(gradients.len()), &gradients, at)?;
+        let are_lists: Vec<bool> = gradients.iter().map(|g| is_of_list(&self.graph, *g)).collect();
+        let some = self.call(&texts::some_of(&are_lists), &gradients, at)?;
         let choice = self.control(IF, &[some], at);
         let (yes, no) = (self.graph.add_block(choice), self.graph.add_block(choice));
         let mut found = self.scope(yes, |this| {
             for (result, gradient) in &given {
                 let gradient = match given.len() {
-                    1 => this.sure(*gradient, *result),
+                    1 if !is_of_list(&this.graph, *gradient) => this.sure(*gradient, *result),
                     _ => this.definite(*gradient, *result, at)?,
                 };
                 this.gradients.insert(*result, gradient);
@@ -335,7 +389,7 @@ impl Reverse<'_> {
             this.op(op)
         })?;
         found.retain(|value, _| !results.contains(value));
-        self.join(choice, [(yes, found), (no, IndexMap::new())], at)
+        self.join(choice, [(yes, found), (no, IndexMap::new())], &[], at)
     }
 
     /// The gradients of what a branch or loop uses, and of what it begins with.
@@ -354,11 +408,16 @@ impl Reverse<'_> {
         let Some(condition) = self.graph.operand(op, 0) else { return Err(refused("a branch on nothing")) };
         let given: Vec<Option<ValueId>> =
             self.graph.results(op).iter().map(|result| self.gradients.get(result).copied()).collect();
+        let mut lists = Vec::new();
+        for list in self.lists_around(&[on_true, on_false]) {
+            lists.push((list, self.former(list, at)?));
+        }
         let choice = self.control(IF, &[condition], at);
         let mut ways = Vec::new();
         for block in [on_true, on_false] {
             let new = self.graph.add_block(choice);
             let found = self.scope(new, |this| {
+                this.gradients.extend(lists.iter().copied());
                 let map = this.again(block, Map::new());
                 let left = this.graph.block_results(block).to_vec();
                 for (value, gradient) in left.iter().zip(&given) {
@@ -375,7 +434,8 @@ impl Reverse<'_> {
         let Ok(ways) = <[(BlockId, IndexMap<ValueId, ValueId>); 2]>::try_from(ways) else {
             return Err(Diagnostic::internal("a branch has two ways"));
         };
-        self.join(choice, ways, at)
+        let lists: Vec<ValueId> = lists.into_iter().map(|(list, _)| list).collect();
+        self.join(choice, ways, &lists, at)
     }
 
     fn loop_backward(&mut self, op: OpId) -> Result<()> {
@@ -406,8 +466,7 @@ impl Reverse<'_> {
             let Some(gradient) = self.gradients.get(&results[n]).copied() else { continue };
             let gradient = self.definite(gradient, results[n], at)?;
             if self.follows.contains(&inits[n]) {
-                let unless = self.call(texts::AT, &[gradient, count], at)?;
-                let unless = self.maybe(unless);
+                let unless = self.only_at(gradient, count, at)?;
                 self.add(inits[n], unless, at)?;
             }
             if self.follows.contains(&left[n]) {
@@ -419,8 +478,12 @@ impl Reverse<'_> {
         for n in &varied {
             given.push(match self.gradients.get(&results[*n]).copied() {
                 Some(gradient) => gradient,
-                None => self.none(),
+                None => self.none_of(results[*n]),
             });
+        }
+        let mut lists = Vec::new();
+        for list in self.lists_around(&[body]) {
+            lists.push((list, self.full_former(list, at)?));
         }
         let whole =
             Body { turns: &turns, body, params: &params, left: &left, inits: &inits, results: &results };
@@ -433,16 +496,25 @@ impl Reverse<'_> {
                     "loops within loops of which gradients are None in some turns are left to the tape",
                 ));
             }
-            let known = (self.rows.clone(), self.turns.clone(), self.follows.clone());
-            let operands: Vec<ValueId> = [count, on].into_iter().chain(given.iter().copied()).collect();
+            let known = (self.rows.clone(), self.turns.clone(), self.follows.clone(), self.full.clone());
+            let mut operands = vec![count, on];
+            for (gradient, is_maybe) in given.iter().zip(&is_maybe) {
+                let gradient = if *is_maybe { self.maybe_items(*gradient, at)? } else { *gradient };
+                operands.push(gradient);
+            }
+            operands.extend(lists.iter().map(|(_, former)| *former));
             let back = self.control(LOOP, &operands, at);
-            let (found, ends) = self.turn_backward(back, &whole, (&varied, &is_maybe), &last)?;
+            let (found, ends, sums) =
+                self.turn_backward(back, &whole, (&varied, &is_maybe, &lists), &last)?;
             let may_end = |n: usize| ends[n].is_none_or(|end| self.is_maybe(end));
             let turned = (0..varied.len()).find(|n| !is_maybe[*n] && may_end(*n));
-            let Some(turned) = turned else { break (back, self.end_turn(back, on, found, ends)?) };
+            let Some(turned) = turned else {
+                let ends: Vec<_> = ends.into_iter().zip(varied.iter().map(|n| results[*n])).collect();
+                break (back, self.end_turn(back, on, found, (ends, &is_maybe, sums))?);
+            };
             is_maybe[turned] = true;
             self.graph.erase(back);
-            (self.rows, self.turns, self.follows) = known;
+            (self.rows, self.turns, self.follows, self.full) = known;
         };
         for (n, is_maybe) in varied.iter().zip(&is_maybe) {
             let ty = self.gradient_type(params[*n + 1], *is_maybe);
@@ -451,21 +523,28 @@ impl Reverse<'_> {
                 self.add(inits[*n], result, at)?;
             }
         }
+        for (list, _) in lists {
+            let result = self.graph.add_result(back, maybe_items());
+            self.full.insert(result);
+            self.gradients.insert(list, result);
+        }
         for value in found.keys() {
-            let result = self.graph.add_result(back, maybe_type());
+            let ty = self.gradient_type(*value, true);
+            let result = self.graph.add_result(back, ty);
             self.add(*value, result, at)?;
         }
         Ok(())
     }
 
-    /// Writes a turn: gives the gradients of what stands around, and those of what the turn begins with.
+    /// Writes a turn: gives the gradients of what stands around, those of what the turn begins with, and those of `lists` around it,
+    /// which hold what was there before.
     fn turn_backward(
         &mut self,
         back: OpId,
         whole: &Body<'_>,
-        (varied, is_maybe): (&[usize], &[bool]),
+        (varied, is_maybe, lists): (&[usize], &[bool], &[(ValueId, ValueId)]),
         last: &[(ValueId, ValueId)],
-    ) -> Result<(IndexMap<ValueId, ValueId>, Vec<Option<ValueId>>)> {
+    ) -> Result<(IndexMap<ValueId, ValueId>, Vec<Option<ValueId>>, Vec<ValueId>)> {
         let at = self.graph.location_id(back);
         let count = whole.results[whole.turns.count];
         let new = self.graph.add_block(back);
@@ -475,8 +554,15 @@ impl Reverse<'_> {
             let ty = self.gradient_type(whole.params[*n + 1], *is_maybe);
             given.push(self.graph.add_param(new, ty));
         }
-        let mut ends = Vec::new();
+        let mut formers = Vec::new();
+        for (list, _) in lists {
+            let former = self.graph.add_param(new, maybe_items());
+            self.full.insert(former);
+            formers.push((*list, former));
+        }
+        let (mut ends, mut sums) = (Vec::new(), Vec::new());
         let found = self.scope(new, |this| {
+            this.gradients.extend(formers.iter().copied());
             let turn = this.call(texts::TURN, &[count, number], at)?;
             let map = this.begin_turn(whole, turn, at)?;
             let map = this.again(whole.body, map);
@@ -487,37 +573,42 @@ impl Reverse<'_> {
                 }
             }
             for (left, gradient) in last {
-                let gradient = this.call(texts::AT, &[*gradient, number], at)?;
-                let gradient = this.maybe(gradient);
+                let gradient = this.only_at(*gradient, number, at)?;
                 this.add(again(*left), gradient, at)?;
             }
             this.backward_of(new)?;
             for n in varied {
                 ends.push(this.gradients.shift_remove(&again(whole.params[*n + 1])));
             }
+            for (list, former) in &formers {
+                sums.push(this.gradients.shift_remove(list).unwrap_or(*former));
+            }
             this.keep_outside(new);
             Ok(())
         })?;
-        Ok((found, ends))
+        Ok((found, ends, sums))
     }
 
-    /// Says what a turn gives to the next.
+    /// Says what a turn gives to the next: gradients of what it begins with, with the values that have their types, and `sums` of
+    /// lists.
     fn end_turn(
         &mut self,
         back: OpId,
         on: ValueId,
         found: IndexMap<ValueId, ValueId>,
-        ends: Vec<Option<ValueId>>,
+        (ends, is_maybe, sums): (Vec<(Option<ValueId>, ValueId)>, &[bool], Vec<ValueId>),
     ) -> Result<IndexMap<ValueId, ValueId>> {
         let at = self.graph.location_id(back);
         let body = self.graph.nested_blocks(back)[0];
         let mut given = vec![on];
-        for end in ends {
-            given.push(match end {
-                Some(end) => end,
-                None => self.within(body, |this| Ok(this.none()))?,
-            });
+        for ((end, like), is_maybe) in ends.into_iter().zip(is_maybe) {
+            given.push(self.within(body, |this| match end {
+                Some(end) if *is_maybe => this.maybe_items(end, at),
+                Some(end) => Ok(end),
+                None => Ok(this.none_of(like)),
+            })?);
         }
+        given.extend(sums);
         given.extend(self.sums_of_turns(back, &found, at)?);
         self.graph.set_block_results(body, &given);
         Ok(found)
@@ -550,14 +641,15 @@ impl Reverse<'_> {
     ) -> Result<Vec<ValueId>> {
         let body = self.graph.nested_blocks(back)[0];
         let mut sums = Vec::new();
-        for gradient in found.values() {
-            let none = self.in_front_of(back, |this| Ok(this.none()))?;
+        for (value, gradient) in found {
+            let none = self.in_front_of(back, |this| Ok(this.none_of(*value)))?;
             self.graph.add_operand(back, none);
-            let former = self.graph.add_param(body, maybe_type());
+            let ty = self.gradient_type(*value, true);
+            let former = self.graph.add_param(body, ty);
             let sum = self.within(body, |this| {
                 let gradient = *gradient;
                 let sum = this.sum(former, gradient, at)?;
-                Ok(this.maybe(sum))
+                this.maybe(sum, at)
             })?;
             sums.push(sum);
         }
@@ -609,27 +701,42 @@ impl Reverse<'_> {
         self.gradients.retain(|value, _| !is_inside(*value));
     }
 
-    /// Ends the ways of a branch with gradients of the same values, and adds these. What a way has no gradient of is None there.
+    /// Ends the ways of a branch with gradients of the same values, and adds these; those of `lists` hold what was there before. What
+    /// a way has no gradient of is None there.
     fn join(
         &mut self,
         choice: OpId,
         ways: [(BlockId, IndexMap<ValueId, ValueId>); 2],
+        lists: &[ValueId],
         at: LocationId,
     ) -> Result<()> {
         let values: IndexSet<ValueId> = ways.iter().flat_map(|(_, found)| found.keys().copied()).collect();
         for value in values {
-            let mut is_sure = true;
+            let (mut is_sure, mut is_full, mut given) = (true, true, Vec::new());
             for (block, found) in &ways {
                 let gradient = match found.get(&value) {
                     Some(gradient) => *gradient,
-                    None => self.within(*block, |this| Ok(this.none()))?,
+                    None => self.within(*block, |this| Ok(this.none_of(value)))?,
                 };
                 is_sure &= !self.is_maybe(gradient);
-                self.graph.add_block_result(*block, gradient);
+                is_full &= self.full.contains(&gradient);
+                given.push((*block, gradient));
+            }
+            for (block, mut gradient) in given {
+                if !is_sure {
+                    gradient = self.within(block, |this| this.maybe_items(gradient, at))?;
+                }
+                self.graph.add_block_result(block, gradient);
             }
             let ty = self.gradient_type(value, !is_sure);
             let result = self.graph.add_result(choice, ty);
-            self.add(value, result, at)?;
+            if is_full {
+                self.full.insert(result);
+            }
+            match lists.contains(&value) {
+                true => drop(self.gradients.insert(value, result)),
+                false => self.add(value, result, at)?,
+            }
         }
         Ok(())
     }
@@ -668,6 +775,15 @@ impl Reverse<'_> {
         let done = write(self);
         self.before = before;
         done
+    }
+}
+
+/// Whether values of a type can be kept from turn to turn: nothing writes to them.
+fn is_kept(ty: &Type) -> bool {
+    match ty.kind() {
+        TypeKind::Tensor(_) | TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Str => true,
+        TypeKind::List(item) | TypeKind::Optional(item) => is_kept(item),
+        _ => false,
     }
 }
 

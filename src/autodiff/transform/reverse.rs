@@ -63,7 +63,7 @@ pub(super) fn unfolded_draws(graph: &Graph, registry: &Arc<Registry>) -> Result<
 
 pub(super) struct Reverse<'a> {
     pub(super) registry: &'a Arc<Registry>,
-    cells: Arc<Cells>,
+    pub(super) cells: Arc<Cells>,
     texts: Arc<Texts>,
     pub(super) graph: Graph,
     /// The block that is written to, at its end.
@@ -80,6 +80,8 @@ pub(super) struct Reverse<'a> {
     pub(super) written: usize,
     /// The gradients of values so far, in the block that is written to: tensors, or None where a branch was not taken.
     pub(super) gradients: IndexMap<ValueId, ValueId>,
+    /// Gradients of lists that have a place for each element.
+    pub(super) full: HashSet<ValueId>,
     keeps: bool,
     /// Graphs of texts for such arguments.
     special: HashMap<String, Arc<Graph>>,
@@ -105,6 +107,7 @@ impl Reverse<'_> {
             turns: HashMap::new(),
             written: 0,
             gradients: IndexMap::new(),
+            full: HashSet::new(),
             keeps: false,
             special: HashMap::new(),
         }
@@ -245,6 +248,11 @@ impl Reverse<'_> {
             return Ok(());
         }
         let results = self.graph.results(op);
+        if self.cells.items(row).is_some() {
+            let followed = results.into_iter().filter(|result| may_be_followed(self.graph.ty(*result)));
+            self.follows.extend(followed.collect::<Vec<_>>());
+            return Ok(());
+        }
         let holds_tensors = results.iter().any(|result| may_be_followed(self.graph.ty(*result)));
         match self.cells.recipe(row) {
             Recipe::Cell(cell) => {
@@ -283,6 +291,11 @@ impl Reverse<'_> {
         }
     }
 
+    /// Whether an op is differentiated by a cell, which takes zeros for gradients that nobody gave.
+    pub(super) fn has_cell(&self, op: OpId) -> bool {
+        self.rows.get(&op).is_some_and(|row| matches!(self.cells.recipe(row), Recipe::Cell(_)))
+    }
+
     /// Whether an op makes a list of its operands, which are tensors.
     fn is_list_of_operands(&self, op: OpId, row: &Op) -> bool {
         let results = self.graph.results(op);
@@ -318,11 +331,23 @@ impl Reverse<'_> {
     /// Adds to the gradient of a value.
     pub(super) fn add(&mut self, value: ValueId, gradient: ValueId, at: LocationId) -> Result<()> {
         let sum = match self.gradients.get(&value).copied() {
-            Some(former) => self.sum(former, gradient, at)?,
+            Some(former) => {
+                let sum = self.sum(former, gradient, at)?;
+                self.declare(sum, value);
+                sum
+            }
             None => gradient,
         };
         self.gradients.insert(value, sum);
         Ok(())
+    }
+
+    /// Says by the type of a gradient that it has dtype and sizes of what it belongs to.
+    pub(super) fn declare(&mut self, gradient: ValueId, value: ValueId) {
+        if self.graph.ty(gradient).is_tensor() && self.graph.ty(value).is_tensor() {
+            let declared = self.gradient_type(value, false);
+            self.graph.set_type(gradient, declared);
+        }
     }
 
     /// The gradients of an op's operands from those of its results.
@@ -335,13 +360,20 @@ impl Reverse<'_> {
         if !self.graph.nested_blocks(op).is_empty() {
             return self.region(op);
         }
+        if self.takes_apart(op) {
+            return self.put_together(op, results.len());
+        }
+        if self.made_list(results[0]) == Some(op) {
+            let gradient = self.gradients[&results[0]];
+            return self.give_items(results[0], gradient, self.graph.location_id(op));
+        }
+        if let Some(cell) = self.items_cell(op) {
+            return self.items(op, &cell);
+        }
         if given.all(|gradient| self.is_maybe(gradient)) {
             return self.where_given(op);
         }
         let Some(row) = self.rows.get(&op).cloned() else { return Ok(()) };
-        if self.takes_apart(op) {
-            return self.put_together(op, results.len());
-        }
         let Recipe::Cell(cell) = self.cells.recipe(&row) else { return Ok(()) };
         for entry in &cell.entries {
             self.entry(op, &row, entry)?;
@@ -350,18 +382,6 @@ impl Reverse<'_> {
             return Err(refused("the backward graph is too large"));
         }
         Ok(())
-    }
-
-    /// Gives the list whose items an op gave the list of their gradients.
-    fn put_together(&mut self, op: OpId, count: usize) -> Result<()> {
-        let at = self.graph.location_id(op);
-        let all = (0..count).map(|n| self.gradient_of(op, n)).collect::<Result<Vec<_>>>()?;
-        let gradient = self.call(&texts::list_of(count), &all, at)?;
-        let Some(list) = self.graph.operand(op, 0) else { return Ok(()) };
-        match self.gradients.insert(list, gradient) {
-            None => Ok(()),
-            Some(_) => Err(refused("a list that is taken apart twice is differentiated by the tape")),
-        }
     }
 
     fn entry(&mut self, op: OpId, row: &Op, entry: &Entry) -> Result<()> {
@@ -397,7 +417,7 @@ impl Reverse<'_> {
         match ty.kind() {
             TypeKind::Tuple(..) => self.call(&texts::part_of(&annotation(&ty), n), &[whole], at),
             TypeKind::List(_) => {
-                let n = self.constant(Attr::Int(n as i64), Type::int());
+                let n = self.number(n);
                 self.call(texts::ITEM, &[whole, n], at)
             }
             _ => Err(Diagnostic::internal("a derivative gives one value for several arguments")),
@@ -409,12 +429,13 @@ impl Reverse<'_> {
         if !is_tensor_list(self.graph.ty(operand)) {
             return self.give_one(operand, gradient, at);
         }
-        let Some(list) = self.graph.def_op(operand) else {
-            return Err(refused("a list that is an input is differentiated by the tape"));
+        let Some(list) = self.made_list(operand) else {
+            let fitted = self.fitted_items(gradient, operand, at)?;
+            return self.add(operand, fitted, at);
         };
         for (n, item) in self.graph.operands(list).to_vec().into_iter().enumerate() {
             if self.follows.contains(&item) {
-                let n = self.constant(Attr::Int(n as i64), Type::int());
+                let n = self.number(n);
                 let gradient = self.call(texts::ITEM, &[gradient, n], at)?;
                 self.give_one(item, gradient, at)?;
             }
@@ -464,10 +485,12 @@ impl Reverse<'_> {
                 let all = (0..count).map(|n| self.gradient_of(op, n)).collect::<Result<Vec<_>>>()?;
                 self.call(&texts::list_of(count), &all, at)
             }
+            Parameter::Former => Err(missing()),
             Parameter::Needs => self.call(&texts::needs_of(needs), &[], at),
             Parameter::Sizes(index) => {
-                let list = self.graph.operand(op, index).and_then(|list| self.graph.def_op(list));
-                let items = list.map(|list| self.graph.operands(list).to_vec()).ok_or_else(missing)?;
+                let list = self.graph.operand(op, index).ok_or_else(missing)?;
+                let Some(made) = self.made_list(list) else { return self.call(texts::SIZES, &[list], at) };
+                let items = self.graph.operands(made).to_vec();
                 self.call(&texts::sizes_of(items.len()), &items, at)
             }
             Parameter::Attribute(index) => {
@@ -484,12 +507,13 @@ impl Reverse<'_> {
         let result = result.ok_or_else(|| {
             Diagnostic::internal("a derivative asks for the gradient of a result that does not exist")
         })?;
-        if is_tensor_list(self.graph.ty(result)) && !self.gradients.contains_key(&result) {
-            return Err(refused("a result that is a list is differentiated by the tape"));
-        }
         let at = self.graph.location_id(op);
         match self.gradients.get(&result).copied() {
             Some(gradient) => self.definite(gradient, result, at),
+            None if is_tensor_list(self.graph.ty(result)) => {
+                let none = self.no_items();
+                self.definite(none, result, at)
+            }
             None => self.call(texts::ZEROS, &[result], at),
         }
     }
@@ -507,6 +531,10 @@ impl Reverse<'_> {
         let root = self.graph.root();
         self.graph.set_block_results(root, &outputs);
         Ok(())
+    }
+
+    pub(super) fn number(&mut self, n: usize) -> ValueId {
+        self.constant(Attr::Int(n as i64), Type::int())
     }
 
     pub(super) fn constant(&mut self, attr: Attr, ty: Type) -> ValueId {
@@ -549,7 +577,7 @@ impl Reverse<'_> {
     }
 
     /// The op that made a list of tensors which nothing writes to.
-    fn made_list(&self, value: ValueId) -> Option<OpId> {
+    pub(super) fn made_list(&self, value: ValueId) -> Option<OpId> {
         let op = self.graph.def_op(value).filter(|_| is_tensor_list(self.graph.ty(value)))?;
         if self.graph.uses(value).any(|user| facts(self.registry, &self.graph, user.op).writes) {
             return None;

@@ -51,29 +51,94 @@ pub(super) const FIT: &str = "def fit(g: Tensor, like: Tensor):
 ";
 pub(super) const SUM: &str = "def sum(a: Tensor, b: Tensor):\n    return a + b\n";
 /// Sums where one or both may be left out.
-pub(super) const SUM_MAYBE: &str = "def sum(a: Tensor, b: Optional[Tensor]) -> Tensor:\n    if b is None:\n        return a\n    return a + b\n";
+pub(super) const SUM_MAYBE: &str = "def sum(a: Tensor, b: Optional[Tensor]) -> Tensor:
+    total = a
+    if b is not None:
+        total = a + b
+    return total
+";
 pub(super) const SUM_BOTH: &str = "def sum(a: Optional[Tensor], b: Optional[Tensor]) -> Optional[Tensor]:
+    total = a
     if a is None:
-        return b
-    if b is None:
-        return a
-    return a + b
+        total = b
+    elif b is not None:
+        total = a + b
+    return total
 ";
 /// A gradient that may be left out, as zeros where it is.
 pub(super) const DEFINITE: &str = "def definite(g: Optional[Tensor], like: Tensor) -> Tensor:
-    if g is None:
-        return torch.zeros_like(like)
-    return g
+    return torch.zeros_like(like) if g is None else g
 ";
 /// A gradient that is there at turn 0 only.
-pub(super) const AT: &str = "def at(g: Tensor, turn: int) -> Optional[Tensor]:\n    if turn == 0:\n        return g\n    return None\n";
+pub(super) const AT: &str = "def at(g: Tensor, turn: int) -> Optional[Tensor]:
+    one: Optional[Tensor] = None
+    if turn == 0:
+        one = g
+    return one
+";
+/// The same of a list.
+pub(super) fn items_at(is_maybe: bool) -> String {
+    let text = "def at(g: List[Item], turn: int) -> List[Optional[Tensor]]:
+    none: List[Optional[Tensor]] = []
+    if turn == 0:
+        none = torch.ops.fusion.optional_items(g)
+    return none
+";
+    text.replace("Item", item_type(is_maybe))
+}
+pub(super) const OPTIONAL_ITEMS: &str = "def maybe(g: List[Tensor]) -> List[Optional[Tensor]]:
+    return torch.ops.fusion.optional_items(g)
+";
+/// A list of tensors that are like those of another, without their elements.
+pub(super) const HOLLOW: &str = "def hollow(items: List[Tensor]) -> List[Tensor]:
+    return [item.new_zeros([]).expand(item.size()) for item in items]
+";
+pub(super) const SIZES: &str =
+    "def sizes(items: List[Tensor]) -> List[List[int]]:\n    return [item.size() for item in items]\n";
+/// A list's gradient so far, with a place for each element.
+pub(super) const FULL: &str =
+    "def full(former: List[Optional[Tensor]], items: List[Tensor]) -> List[Optional[Tensor]]:
+    all = former
+    if len(former) == 0:
+        none: Optional[Tensor] = None
+        all = [none] * len(items)
+    return all
+";
+pub(super) const DEFINITE_ITEMS: &str =
+    "def definite(g: List[Optional[Tensor]], like: List[Tensor]) -> List[Tensor]:
+    all: List[Tensor] = []
+    for n in range(len(like)):
+        one: Optional[Tensor] = None
+        if len(g) > 0:
+            one = g[n]
+        if one is None:
+            one = torch.zeros_like(like[n])
+        all.append(one)
+    return all
+";
 /// The next number of turns, and the turn that is gone through backward.
 pub(super) const NEXT: &str = "def next(n: int) -> int:\n    return n + 1\n";
 pub(super) const TURN: &str = "def turn(n: int, back: int) -> int:\n    return n - 1 - back\n";
 /// The gradient of a result that nothing used, beside others that something used.
 pub(super) const ZEROS: &str = "def zeros(like: Tensor):\n    return torch.zeros_like(like)\n";
 pub(super) const NONE: &str = "def none():\n    return None\n";
-pub(super) const ITEM: &str = "def item(gradients: List[Tensor], n: int):\n    return gradients[n]\n";
+pub(super) const ITEM: &str = "def item(grad: List[Tensor], idx: int) -> Tensor:\n    return grad[idx]\n";
+const MAYBE_ITEM: &str = "def item(grad: List[Optional[Tensor]], idx: int) -> Optional[Tensor]:
+    one: Optional[Tensor] = None
+    if len(grad) > 0:
+        one = grad[idx]
+    return one
+";
+/// A list's gradient with a place for each element, where it is known to have them, and where not.
+const FILLED: &str =
+    "def filled(former: List[Optional[Tensor]], n: int) -> List[Optional[Tensor]]:\n    return former\n";
+const FILL: &str = "def filled(former: List[Optional[Tensor]], n: int) -> List[Optional[Tensor]]:
+    all = former
+    if len(former) == 0:
+        none: Optional[Tensor] = None
+        all = [none] * n
+    return all
+";
 pub(super) const SURE: &str = "def sure(g: Optional[Tensor]):\n    assert g is not None\n    return g\n";
 
 /// A function that makes a list of as many tensors.
@@ -101,12 +166,26 @@ pub(super) fn part_of(tuple: &str, n: usize) -> String {
     format!("def part(t: {tuple}):\n    return t[{n}]\n")
 }
 
-/// A function that says whether one of as many gradients is there.
-pub(super) fn some_of(count: usize) -> String {
-    let parameters: Vec<String> = (0..count).map(|n| format!("a{n}: Optional[Tensor]")).collect();
-    let tests: Vec<String> = (0..count).map(|n| format!("a{n} is not None")).collect();
-    format!("def some({}) -> bool:\n    return {}\n", parameters.join(", "), tests.join(" or "))
+/// A function that says whether one of as many gradients is there; says which are gradients of lists.
+pub(super) fn some_of(are_lists: &[bool]) -> String {
+    let ty = |is_list: &bool| if *is_list { "List[Optional[Tensor]]" } else { "Optional[Tensor]" };
+    let parameters: Vec<String> =
+        are_lists.iter().enumerate().map(|(n, list)| format!("a{n}: {}", ty(list))).collect();
+    let test = |(n, list): (usize, &bool)| match list {
+        true => format!("has(a{n})"),
+        false => format!("a{n} is not None"),
+    };
+    let tests: Vec<String> = are_lists.iter().enumerate().map(test).collect();
+    format!("{HAS}def some({}) -> bool:\n    return {}\n", parameters.join(", "), tests.join(" or "))
 }
+
+const HAS: &str = "def has(items: List[Optional[Tensor]]) -> bool:
+    found = False
+    for item in items:
+        if item is not None:
+            found = True
+    return found
+";
 
 /// Functions that make an empty list of elements of a type, a list with one more, and that take one out.
 pub(super) fn empty_of(element: &str) -> String {
@@ -119,4 +198,72 @@ pub(super) fn pushed_of(element: &str) -> String {
 }
 pub(super) fn taken_of(element: &str) -> String {
     format!("def taken(items: List[{element}], n: int) -> {element}:\n    return items[n]\n")
+}
+
+/// The type of the gradient of a list's element.
+fn item_type(is_maybe: bool) -> &'static str {
+    if is_maybe { "Optional[Tensor]" } else { "Tensor" }
+}
+
+/// A function that takes the gradient of an element out of those of a list.
+pub(super) fn item_of(is_maybe: bool) -> &'static str {
+    if is_maybe { MAYBE_ITEM } else { ITEM }
+}
+
+/// The text of an entry of an op on lists: whether an element may have no gradient, and whether the former gradient has a place
+/// for each element.
+pub(super) fn of_items(text: &str, is_maybe: bool, is_full: bool) -> String {
+    let filled = if is_full { FILLED } else { FILL };
+    format!("{}{filled}{}", item_of(is_maybe), text.replace("Item", item_type(is_maybe)))
+}
+
+/// A function that fits the gradients of elements to these; see [`FIT`].
+pub(super) fn fitted_items(is_maybe: bool) -> String {
+    let text = match is_maybe {
+        false => {
+            "def fitted(g: List[Tensor], like: List[Tensor]) -> List[Tensor]:
+    return [fit(g[n], like[n]) for n in range(len(g))]
+"
+        }
+        true => {
+            "def fitted(g: List[Optional[Tensor]], like: List[Tensor]) -> List[Optional[Tensor]]:
+    all: List[Optional[Tensor]] = []
+    for n in range(len(g)):
+        one = g[n]
+        if one is not None:
+            one = fit(one, like[n])
+        all.append(one)
+    return all
+"
+        }
+    };
+    format!("{FIT}{text}")
+}
+
+/// A function that adds the gradients of elements; says which of the lists is one whose elements may have none.
+pub(super) fn sum_of_items(first: bool, second: bool) -> String {
+    if !first && !second {
+        return "def sum(a: List[Tensor], b: List[Tensor]) -> List[Tensor]:
+    return [a[n] + b[n] for n in range(len(a))]
+"
+        .to_string();
+    }
+    let (a, b) = (item_type(first), item_type(second));
+    format!(
+        "def one(a: Optional[Tensor], b: Optional[Tensor]) -> Optional[Tensor]:
+    total = a
+    if a is None:
+        total = b
+    elif b is not None:
+        total = a + b
+    return total
+def sum(a: List[{a}], b: List[{b}]) -> List[Optional[Tensor]]:
+    all = torch.ops.fusion.optional_items(a)
+    if len(a) == 0:
+        all = torch.ops.fusion.optional_items(b)
+    elif len(b) > 0:
+        all = [one(a[n], b[n]) for n in range(len(a))]
+    return all
+"
+    )
 }

@@ -64,7 +64,7 @@ pub(super) fn nothing() -> Result<Outputs> {
 }
 
 /// The place an index means, negative ones counted from the end.
-pub(super) fn place(index: i64, len: usize) -> Option<usize> {
+pub(in crate::dialects) fn place(index: i64, len: usize) -> Option<usize> {
     let at = if index < 0 { index.checked_add(len as i64)? } else { index };
     usize::try_from(at).ok().filter(|at| *at < len)
 }

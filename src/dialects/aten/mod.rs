@@ -166,5 +166,6 @@ pub const GRADS: &[(&str, &str)] = &[
     ("loss.grad", include_str!("grads/loss.grad")),
     ("layer.grad", include_str!("grads/layer.grad")),
     ("fourier.grad", include_str!("grads/fourier.grad")),
+    ("list.grad", include_str!("grads/list.grad")),
     ("random.grad", include_str!("grads/random.grad")),
 ];

@@ -7,6 +7,7 @@
 //! This dialect does not know how groups are found or compiled.
 
 mod backward;
+pub mod items;
 pub mod layer;
 pub mod sums;
 
@@ -47,7 +48,7 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// All rows, file by file.
-pub static TABLES: &[&[OpDef]] = &[OPS, layer::OPS, backward::OPS, sums::OPS];
+pub static TABLES: &[&[OpDef]] = &[OPS, layer::OPS, backward::OPS, sums::OPS, items::OPS];
 
 /// Whether an op is a group, under either name.
 pub fn is_group(kind: Symbol) -> bool {

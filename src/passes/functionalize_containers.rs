@@ -1,0 +1,385 @@
+//! Lists and dictionaries that are written to become values: each write makes a new one, and branches and loops give and carry
+//! what they write to, as if it were a variable. A list or dictionary whose writes all set items under keys that are known is
+//! not even that: each item is a variable of its own (what LLVM calls scalar replacement of aggregates).
+//!
+//! The condition: it is made in the graph, and every use is one that this pass understands, so that nothing keeps it under
+//! another name. It does not know what differentiates or fuses the graph afterwards; `append-carried` lets lists grow in place
+//! again.
+
+use super::Context;
+use super::constants;
+use super::container_uses::{Access, Keys, accesses, is_container, is_same_object, place};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::fusion::items::SET_ITEM;
+use crate::ir::{BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::value::Value;
+use hashbrown::{HashMap, HashSet};
+use indexmap::IndexSet;
+
+const IF: &str = "prim::If";
+const LOOP: &str = "prim::Loop";
+const LIST: &str = "prim::ListConstruct";
+const DICT: &str = "prim::DictConstruct";
+
+/// Items up to which a write to a list that is made in the graph makes another such list.
+const MAX_MADE: usize = 64;
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let changed = give_one_name(graph, context);
+    let mut pass = Pass::default();
+    pass.find(graph, context);
+    if pass.containers.is_empty() {
+        return Ok(changed);
+    }
+    pass.block(graph, graph.root())?;
+    Ok(true)
+}
+
+/// What an op gives that is its operand is called by the name of that; what a branch or loop gives that is the same whichever way
+/// is taken is given no more.
+fn give_one_name(graph: &mut Graph, context: &Context<'_>) -> bool {
+    let mut changed = false;
+    // Inner ones first: what a turn leaves may be what a branch in it gives.
+    for op in graph.all_ops().into_iter().rev() {
+        for n in (0..graph.result_count(op)).rev() {
+            let Some(result) = graph.result(op, n).filter(|result| is_container(graph.ty(*result))) else {
+                continue;
+            };
+            let same = match graph.kind(op).as_str() {
+                IF => given_by_all(graph, op, n),
+                LOOP => carried_alone(graph, op, n),
+                _ => graph.operand(op, 0).filter(|_| graph.has_uses(result) && is_same_object(graph, op)),
+            };
+            let Some(same) = same else { continue };
+            if !context.step(|| format!("calls what {} gives by one name", graph.op_line(op).trim())) {
+                return changed;
+            }
+            graph.replace_all_uses(result, same);
+            drop_given(graph, op, n, same);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Takes away what a branch or loop gives, for which there is another name.
+fn drop_given(graph: &mut Graph, op: OpId, n: usize, same: ValueId) {
+    match graph.kind(op).as_str() {
+        IF => {
+            for block in graph.nested_blocks(op).to_vec() {
+                graph.remove_block_result(block, n);
+            }
+        }
+        LOOP => {
+            for body in graph.nested_blocks(op).to_vec() {
+                graph.remove_block_result(body, n + 1);
+                if let Some(param) = graph.params(body).get(n + 1).copied() {
+                    graph.replace_all_uses(param, same);
+                    graph.remove_param(body, n + 1);
+                }
+            }
+            graph.remove_operand(op, n + 2);
+        }
+        _ => return,
+    }
+    graph.remove_result(op, n);
+}
+
+/// The value around a branch that each way gives.
+fn given_by_all(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
+    let blocks = graph.nested_blocks(op);
+    let first = *graph.block_results(*blocks.first()?).get(n)?;
+    let home = graph.def_block(first)?;
+    let is_given = |block: &BlockId| {
+        graph.block_results(*block).get(n) == Some(&first) && !graph.is_within(home, *block)
+    };
+    blocks.iter().all(is_given).then_some(first)
+}
+
+/// What a loop begins with, where each turn leaves what it was given.
+fn carried_alone(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
+    let body = *graph.nested_blocks(op).first()?;
+    let left = *graph.block_results(body).get(n + 1)?;
+    let init = graph.operand(op, n + 2)?;
+    (graph.params(body).get(n + 1) == Some(&left) || left == init).then_some(init)
+}
+
+#[derive(Default)]
+struct Pass {
+    containers: HashMap<ValueId, Container>,
+    /// What is done to them.
+    uses: HashMap<OpId, Vec<(ValueId, Access)>>,
+    /// The variables that ops with blocks write to.
+    written: HashMap<OpId, IndexSet<Variable>>,
+    /// What containers are so far, where the walk is.
+    now: HashMap<ValueId, State>,
+}
+
+/// A container, or one of its items that is a variable.
+type Variable = (ValueId, Option<usize>);
+
+struct Container {
+    ty: Type,
+    /// Where items are variables: their keys.
+    keys: Option<Keys>,
+}
+
+#[derive(Clone)]
+enum State {
+    Whole(ValueId),
+    /// None for what has not been set yet.
+    Items(Vec<Option<ValueId>>),
+}
+
+impl Pass {
+    /// Finds the containers that are written to and become values.
+    fn find(&mut self, graph: &Graph, context: &Context<'_>) {
+        let mut seen = HashSet::new();
+        for op in graph.all_ops() {
+            let made = graph.operand(op, 0).filter(|value| is_container(graph.ty(*value)));
+            let Some(made) = made.filter(|value| seen.insert(*value)) else { continue };
+            let Some(uses) = accesses(graph, context.registry, made) else { continue };
+            if !uses.iter().any(|(_, access)| access.writes()) {
+                continue;
+            }
+            let keys = Keys::of(graph, made, &uses);
+            let is_dict = matches!(graph.ty(made).kind(), TypeKind::Dict(..));
+            if is_dict && keys.is_none() {
+                continue;
+            }
+            if !context.step(|| format!("makes a value of {}", graph.display_name(made))) {
+                return;
+            }
+            for (op, access) in uses {
+                self.uses.entry(op).or_default().push((made, access));
+                if access.writes() {
+                    self.note_write(graph, op, made, access, keys.as_ref());
+                }
+            }
+            self.containers.insert(made, Container { ty: graph.ty(made).clone(), keys });
+        }
+    }
+
+    /// Notes that the ops around a write, up to where the container is made, write to it.
+    fn note_write(&mut self, graph: &Graph, op: OpId, made: ValueId, access: Access, keys: Option<&Keys>) {
+        let item = match (keys, access) {
+            (Some(keys), Access::Set { key }) => place(graph, keys, key),
+            _ => None,
+        };
+        let home = graph.def_block(made);
+        let mut block = graph.parent(op);
+        while block != home
+            && let Some(around) = block.and_then(|block| graph.owner(block))
+        {
+            self.written.entry(around).or_default().insert((made, item));
+            block = graph.parent(around);
+        }
+    }
+
+    fn block(&mut self, graph: &mut Graph, block: BlockId) -> Result<()> {
+        for op in graph.block_ops(block).collect::<Vec<_>>() {
+            if !graph.nested_blocks(op).is_empty() {
+                stacker::maybe_grow(64 << 10, 1 << 20, || self.around(graph, op))?;
+            }
+            let mut is_gone = false;
+            for (made, access) in self.uses.remove(&op).unwrap_or_default() {
+                is_gone |= self.use_of(graph, op, made, access)?;
+            }
+            let made = graph.results(op).into_iter().filter(|result| self.containers.contains_key(result));
+            for made in made.collect::<Vec<_>>() {
+                self.begin(graph, op, made);
+            }
+            if is_gone {
+                graph.erase(op);
+            }
+        }
+        let end = graph.terminator(block);
+        for (made, access) in self.uses.remove(&end).unwrap_or_default() {
+            self.use_of(graph, end, made, access)?;
+        }
+        Ok(())
+    }
+
+    /// A container as it is made.
+    fn begin(&mut self, graph: &Graph, op: OpId, made: ValueId) {
+        let state = match self.containers.get(&made).and_then(|container| container.keys.as_ref()) {
+            None => State::Whole(made),
+            Some(Keys::List(_)) => State::Items(graph.operands(op).iter().copied().map(Some).collect()),
+            Some(Keys::Dict(keys)) => {
+                let mut items: Vec<Option<ValueId>> =
+                    graph.operands(op).chunks_exact(2).map(|pair| Some(pair[1])).collect();
+                items.resize(keys.len(), None);
+                State::Items(items)
+            }
+        };
+        self.now.insert(made, state);
+    }
+
+    /// Lets a branch give, or a loop carry, what it writes to.
+    fn around(&mut self, graph: &mut Graph, op: OpId) -> Result<()> {
+        let written: Vec<Variable> = self.written.remove(&op).into_iter().flatten().collect();
+        let before: Vec<(ValueId, State)> =
+            written.iter().filter_map(|(made, _)| Some((*made, self.now.get(made)?.clone()))).collect();
+        let is_loop = graph.kind(op) == LOOP;
+        for block in graph.nested_blocks(op).to_vec() {
+            for variable in written.iter().filter(|_| is_loop) {
+                let start = self.value(graph, op, *variable)?;
+                let ty = self.type_of(*variable);
+                graph.add_operand(op, start);
+                let param = graph.add_param(block, ty);
+                self.set(*variable, param);
+            }
+            self.block(graph, block)?;
+            for variable in &written {
+                let end = graph.terminator(block);
+                let left = self.value(graph, end, *variable)?;
+                graph.add_block_result(block, left);
+            }
+            self.now.extend(before.iter().cloned());
+        }
+        for variable in written {
+            let result = graph.add_result(op, self.type_of(variable));
+            self.set(variable, result);
+        }
+        Ok(())
+    }
+
+    fn type_of(&self, (made, item): Variable) -> Type {
+        let Some(container) = self.containers.get(&made) else { return Type::any() };
+        match (container.ty.kind(), item) {
+            (TypeKind::List(item) | TypeKind::Dict(_, item), Some(_)) => item.clone(),
+            _ => container.ty.clone(),
+        }
+    }
+
+    fn set(&mut self, (made, item): Variable, value: ValueId) {
+        match (self.now.get_mut(&made), item) {
+            (Some(State::Items(items)), Some(item)) => {
+                if let Some(slot) = items.get_mut(item) {
+                    *slot = Some(value);
+                }
+            }
+            _ => {
+                self.now.insert(made, State::Whole(value));
+            }
+        }
+    }
+
+    /// What a variable is, for an op in front of which a container may be made.
+    fn value(&self, graph: &mut Graph, before: OpId, (made, item): Variable) -> Result<ValueId> {
+        let lost = || Diagnostic::internal("a container is used where it is not made");
+        match (self.now.get(&made).ok_or_else(lost)?, item) {
+            (State::Whole(value), _) => Ok(*value),
+            (State::Items(items), Some(item)) => items.get(item).copied().flatten().ok_or_else(lost),
+            (State::Items(items), None) => {
+                let mut operands = Vec::new();
+                let container = self.containers.get(&made).ok_or_else(lost)?;
+                for (n, item) in items.iter().enumerate() {
+                    let Some(item) = item else { continue };
+                    if let Some(Keys::Dict(keys)) = &container.keys {
+                        operands.extend(keys.get(n).map(|(_, key)| *key));
+                    }
+                    operands.push(*item);
+                }
+                let kind = if matches!(container.ty.kind(), TypeKind::Dict(..)) { DICT } else { LIST };
+                Ok(put(graph, before, kind, &operands, &container.ty))
+            }
+        }
+    }
+
+    /// Lets an op use what a container is by then, or does what it does; says whether it is to go.
+    fn use_of(&mut self, graph: &mut Graph, op: OpId, made: ValueId, access: Access) -> Result<bool> {
+        let Some(container) = self.containers.get(&made) else { return Ok(false) };
+        if let (Some(keys), Some(State::Items(items))) = (&container.keys, self.now.get(&made)) {
+            let answer = match access {
+                Access::Get { key } => place(graph, keys, key).and_then(|n| items.get(n).copied().flatten()),
+                Access::Has { key } => {
+                    let is_there = place(graph, keys, key).map(|n| items.get(n).copied().flatten().is_some());
+                    let is_known =
+                        matches!(keys, Keys::Dict(_)) && super::fold_dicts::key_of(graph, key).is_some();
+                    let is_there = is_known.then(|| is_there.unwrap_or(false));
+                    is_there.and_then(|b| constants::insert_before(graph, op, &Value::Bool(b)))
+                }
+                Access::Len => {
+                    let len = items.iter().flatten().count() as i64;
+                    constants::insert_before(graph, op, &Value::Int(len))
+                }
+                Access::Set { key } => {
+                    if let (Some(n), Some(item)) = (place(graph, keys, key), graph.operand(op, 2)) {
+                        self.set((made, Some(n)), item);
+                        return Ok(true);
+                    }
+                    None
+                }
+                _ => None,
+            };
+            if let Some(answer) = answer
+                && let Some(result) = graph.result(op, 0)
+            {
+                graph.replace_all_uses(result, answer);
+                return Ok(true);
+            }
+        }
+        let now = self.value(graph, op, (made, None))?;
+        if !access.writes() {
+            for n in 0..graph.operands(op).len() {
+                if graph.operand(op, n) == Some(made) {
+                    graph.set_operand(op, n, now);
+                }
+            }
+            return Ok(false);
+        }
+        let new = written(graph, op, now, access)?;
+        self.now.insert(made, State::Whole(new));
+        Ok(true)
+    }
+}
+
+/// What a list is after a write.
+fn written(graph: &mut Graph, op: OpId, now: ValueId, access: Access) -> Result<ValueId> {
+    let ty = graph.ty(now).clone();
+    let operand = |graph: &Graph, n: usize| {
+        graph.operand(op, n).ok_or_else(|| Diagnostic::internal("a write lacks an operand"))
+    };
+    let made = graph.def_op(now).filter(|op| graph.kind(*op) == LIST && graph.operands(*op).len() < MAX_MADE);
+    Ok(match (access, made) {
+        (Access::Append, Some(made)) => {
+            let mut items = graph.operands(made).to_vec();
+            items.push(operand(graph, 1)?);
+            put(graph, op, LIST, &items, &ty)
+        }
+        (Access::Append, None) => {
+            let item = operand(graph, 1)?;
+            let one = put(graph, op, LIST, &[item], &ty);
+            put(graph, op, "aten::add", &[now, one], &ty)
+        }
+        (Access::Extend, _) => {
+            let other = operand(graph, 1)?;
+            put(graph, op, "aten::add", &[now, other], &ty)
+        }
+        (Access::Set { key }, _) => {
+            let item = operand(graph, 2)?;
+            put(graph, op, SET_ITEM, &[now, key, item], &ty)
+        }
+        (Access::Insert, _) => {
+            let (at, item) = (operand(graph, 1)?, operand(graph, 2)?);
+            let none = constants::insert_none(graph, op, Type::none());
+            let none = graph.results(none)[0];
+            let step = constants::insert_before(graph, op, &Value::Int(1)).unwrap_or(none);
+            let front = put(graph, op, "aten::slice", &[now, none, at, step], &ty);
+            let back = put(graph, op, "aten::slice", &[now, at, none, step], &ty);
+            let one = put(graph, op, LIST, &[item], &ty);
+            let front = put(graph, op, "aten::add", &[front, one], &ty);
+            put(graph, op, "aten::add", &[front, back], &ty)
+        }
+        _ => put(graph, op, LIST, &[], &ty),
+    })
+}
+
+/// Makes an op with one result in front of another, in whose place in the source it stands.
+fn put(graph: &mut Graph, before: OpId, kind: &str, operands: &[ValueId], ty: &Type) -> ValueId {
+    let op = graph.create(Symbol::new(kind), operands, std::slice::from_ref(ty));
+    graph.set_location_id(op, graph.location_id(before));
+    graph.insert_before(op, before);
+    graph.results(op)[0]
+}

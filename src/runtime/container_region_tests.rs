@@ -1,0 +1,204 @@
+//! Gradients through lists and dictionaries that branches and loops fill, change and read: those of the tape, and None where the
+//! tape has none.
+
+use super::region_tests::have_the_gradients_of_the_tape;
+
+/// Programs as `region_tests` has them.
+const PROGRAMS: &[(&str, &str)] = &[
+    (
+        "outputs of turns",
+        "    outs: List[Tensor] = []
+    h = x * b
+    n = 0
+    while n < k + 1:
+        h = torch.tanh(h.mm(w)) + b
+        outs.append(h)
+        n += 1
+    return (torch.stack(outs) ** 2).sum()
+",
+    ),
+    (
+        "maybe none at all",
+        "    outs = [x + b]
+    h = x * b
+    for i in range(k):
+        h = torch.tanh(h.mm(w))
+        if i % 2 == 1:
+            outs.append(h * i)
+    return torch.cat(outs).sin().sum()
+",
+    ),
+    (
+        "added in place",
+        "    outs: List[Tensor] = []
+    h = x * b
+    for i in range(k + 1):
+        h = h.mm(w).sigmoid()
+        outs += [h, h * 2]
+    return torch.cat(outs, 1).prod(1).sum()
+",
+    ),
+    (
+        "inputs of turns",
+        "    rows = (x.mm(w) + b).unbind(0)
+    h = b * 0.5
+    for i in range(len(rows)):
+        for j in range(k):
+            h = torch.tanh(h * rows[i]) + rows[(i + j) % 3]
+    return h.sum()
+",
+    ),
+    (
+        "iterated",
+        "    outs: List[Tensor] = []
+    h = b
+    for row in (x * b).unbind(0):
+        h = torch.tanh(w.mv(h) + row)
+        if bool(h.sum() > k - 3):
+            outs.append(h)
+    total = b.sum()
+    for out in outs:
+        total = total + (out * out).sum()
+    return total
+",
+    ),
+    (
+        "last one",
+        "    outs = [x * b]
+    while len(outs) <= k:
+        outs.append(torch.tanh(outs[-1].mm(w)) + outs[len(outs) // 2])
+    return outs[-1].sum() + outs[0].sum()
+",
+    ),
+    (
+        "states by index",
+        "    hs = [x * b, x + b]
+    for i in range(k):
+        for l in range(2):
+            hs[l] = torch.tanh(hs[l].mm(w)) + hs[1 - l]
+    return (hs[0] * hs[1]).sum()
+",
+    ),
+    (
+        "states by place",
+        "    hs = [x * b, x + b, x - b]
+    for i in range(k):
+        hs[i % 3] = torch.tanh(hs[(i + 1) % 3].mm(w)) * b
+    return torch.stack(hs).sum(0).sin().sum()
+",
+    ),
+    (
+        "a dictionary of states",
+        "    state = {'h': x * b, 'c': x + b}
+    for i in range(k):
+        state['c'] = state['c'] * torch.sigmoid(state['h'].mm(w))
+        if i % 2 == 0:
+            state['h'] = torch.tanh(state['c']) + b
+    state['out'] = state['h'] + state['c'] if 'c' in state else state['h']
+    return state['out'].sum() * len(state)
+",
+    ),
+    (
+        "parts of a list",
+        "    outs: List[Tensor] = []
+    h = x * b
+    for i in range(k + 4):
+        h = torch.sin(h.mm(w))
+        outs.append(h)
+    few = outs[1:k + 3:2] + outs[:1]
+    return torch.stack(few).mean() + torch.stack(outs[-2:]).sum()
+",
+    ),
+    (
+        "put in front",
+        "    outs = [x * b]
+    for i in range(k):
+        outs.insert(0, outs[0].mm(w).tanh())
+        outs.insert(1, outs[0] * b)
+    return (torch.stack(outs) * torch.arange(len(outs), dtype=torch.float64).view(-1, 1, 1)).sum()
+",
+    ),
+    (
+        "repeated",
+        "    hs = [x * b] * (k + 1)
+    total = b.sum()
+    for h in hs:
+        total = total * 0.5 + h.mm(w).sum()
+    return total
+",
+    ),
+    (
+        "parts of unknown number",
+        "    y = x.mm(w) * b
+    parts = torch.split(y, max(k, 1), 1)
+    total = b.mean()
+    for n in range(len(parts)):
+        total = total + parts[n].exp().sum() * n
+    return total
+",
+    ),
+    (
+        "one of several is read",
+        "    outs: List[Tensor] = []
+    for i in range(k + 1):
+        outs.append((x * b).mm(w) * i)
+    return outs[k // 2].sum()
+",
+    ),
+    (
+        "lists in branches",
+        "    if k > 2:
+        outs = [x * b, x.mm(w)]
+    else:
+        outs = [x + b]
+    for i in range(k):
+        if i == 1:
+            continue
+        outs.append(outs[0] * i)
+    return torch.cat(outs).sum()
+",
+    ),
+    (
+        "two lists",
+        "    hs: List[Tensor] = []
+    cs: List[Tensor] = []
+    h = x * b
+    c = x + b
+    for i in range(k + 2):
+        c = c * torch.sigmoid(h.mm(w))
+        h = torch.tanh(c)
+        hs.append(h)
+        cs.append(c)
+        if bool(c.abs().max() > 3.0):
+            break
+    return torch.stack(hs).sum() + cs[-1].sum() + cs[len(cs) // 2].mean()
+",
+    ),
+    (
+        "cleared",
+        "    outs: List[Tensor] = []
+    h = x * b
+    for i in range(k + 1):
+        if i % 3 == 2:
+            outs.clear()
+        h = h.mm(w).cos()
+        outs.append(h)
+    return torch.stack(outs).sum()
+",
+    ),
+    (
+        "numbers in lists",
+        "    scales = [0.5]
+    h = x * b
+    for i in range(k):
+        scales.append(scales[-1] * 1.5)
+        h = h.mm(w) * scales[i] + b * scales[-1]
+    return h.sum() * len(scales)
+",
+    ),
+];
+
+#[test]
+fn containers_in_branches_and_loops_have_the_gradients_of_the_tape() {
+    have_the_gradients_of_the_tape(PROGRAMS);
+}
