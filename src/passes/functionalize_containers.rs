@@ -6,9 +6,9 @@
 //! another name. It does not know what differentiates or fuses the graph afterwards; `append-carried` lets lists grow in place
 //! again.
 
-use super::Context;
-use super::constants;
 use super::container_uses::{Access, Keys, accesses, is_container, is_same_object, place};
+use super::{Context, constants};
+use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion::items::SET_ITEM;
 use crate::ir::{BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
@@ -25,14 +25,52 @@ const DICT: &str = "prim::DictConstruct";
 const MAX_MADE: usize = 64;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let changed = give_one_name(graph, context);
+    let mut changed = give_one_name(graph, context);
     let mut pass = Pass::default();
     pass.find(graph, context);
-    if pass.containers.is_empty() {
-        return Ok(changed);
+    if !pass.containers.is_empty() {
+        pass.block(graph, graph.root())?;
+        changed = true;
     }
-    pass.block(graph, graph.root())?;
-    Ok(true)
+    changed |= join_made(graph, context);
+    Ok(changed)
+}
+
+/// Makes one list of two that are made in the graph, never written, and joined.
+fn join_made(graph: &mut Graph, context: &Context<'_>) -> bool {
+    let mut changed = false;
+    for op in graph.all_ops() {
+        let Some(items) = joined(graph, context, op) else { continue };
+        if !context.step(|| format!("makes the list of {}", graph.op_line(op).trim())) {
+            break;
+        }
+        let ty = graph.ty(graph.results(op)[0]).clone();
+        let list = put(graph, op, LIST, &items, &ty);
+        graph.replace_op(op, &[list]);
+        changed = true;
+    }
+    changed
+}
+
+/// The items of a sum of lists that are made in the graph.
+fn joined(graph: &Graph, context: &Context<'_>, op: OpId) -> Option<Vec<ValueId>> {
+    let result = graph.result(op, 0).filter(|_| graph.kind(op) == "aten::add")?;
+    let &[first, second] = graph.operands(op) else { return None };
+    let mut items = Vec::new();
+    for list in [first, second] {
+        let maker = graph.def_op(list).filter(|_| matches!(graph.ty(list).kind(), TypeKind::List(_)))?;
+        match graph.kind(maker).as_str() {
+            LIST if graph.uses(list).all(|used| !facts(context.registry, graph, used.op).writes) => {
+                items.extend_from_slice(graph.operands(maker));
+            }
+            "prim::Constant" => {
+                let Value::List(constant) = constants::value_of(graph, list)? else { return None };
+                constant.is_empty().then_some(())?;
+            }
+            _ => return None,
+        }
+    }
+    (items.len() <= MAX_MADE && is_container(graph.ty(result))).then_some(items)
 }
 
 /// What an op gives that is its operand is called by the name of that; what a branch or loop gives that is the same whichever way
