@@ -7,14 +7,14 @@
 //! again.
 
 use super::container_uses::{Access, Keys, accesses, is_container, is_same_object, place};
+use super::variables::{Objects, Variable, Written, put, walk};
 use super::{Context, constants};
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion::items::SET_ITEM;
-use crate::ir::{BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
-use indexmap::IndexSet;
 
 const IF: &str = "prim::If";
 const LOOP: &str = "prim::Loop";
@@ -27,9 +27,11 @@ const MAX_MADE: usize = 64;
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = give_one_name(graph, context);
     let mut pass = Pass::default();
-    pass.find(graph, context);
+    let mut written = Written::default();
+    pass.find(graph, context, &mut written);
     if !pass.containers.is_empty() {
-        pass.block(graph, graph.root())?;
+        let root = graph.root();
+        walk(graph, &mut pass, &mut written, root)?;
         changed = true;
     }
     changed |= join_made(graph, context);
@@ -147,14 +149,9 @@ struct Pass {
     containers: HashMap<ValueId, Container>,
     /// What is done to them.
     uses: HashMap<OpId, Vec<(ValueId, Access)>>,
-    /// The variables that ops with blocks write to.
-    written: HashMap<OpId, IndexSet<Variable>>,
     /// What containers are so far, where the walk is.
     now: HashMap<ValueId, State>,
 }
-
-/// A container, or one of its items that is a variable.
-type Variable = (ValueId, Option<usize>);
 
 struct Container {
     ty: Type,
@@ -171,7 +168,7 @@ enum State {
 
 impl Pass {
     /// Finds the containers that are written to and become values.
-    fn find(&mut self, graph: &Graph, context: &Context<'_>) {
+    fn find(&mut self, graph: &Graph, context: &Context<'_>, written: &mut Written) {
         let mut seen = HashSet::new();
         for op in graph.all_ops() {
             let made = graph.operand(op, 0).filter(|value| is_container(graph.ty(*value)));
@@ -191,56 +188,21 @@ impl Pass {
             for (op, access) in uses {
                 self.uses.entry(op).or_default().push((made, access));
                 if access.writes() {
-                    self.note_write(graph, op, made, access, keys.as_ref());
+                    let item = match (&keys, access) {
+                        (Some(keys), Access::Set { key }) => place(graph, keys, key),
+                        _ => None,
+                    };
+                    written.note(graph, op, (made, item));
                 }
             }
             self.containers.insert(made, Container { ty: graph.ty(made).clone(), keys });
         }
     }
 
-    /// Notes that the ops around a write, up to where the container is made, write to it.
-    fn note_write(&mut self, graph: &Graph, op: OpId, made: ValueId, access: Access, keys: Option<&Keys>) {
-        let item = match (keys, access) {
-            (Some(keys), Access::Set { key }) => place(graph, keys, key),
-            _ => None,
-        };
-        let home = graph.def_block(made);
-        let mut block = graph.parent(op);
-        while block != home
-            && let Some(around) = block.and_then(|block| graph.owner(block))
-        {
-            self.written.entry(around).or_default().insert((made, item));
-            block = graph.parent(around);
-        }
-    }
-
-    fn block(&mut self, graph: &mut Graph, block: BlockId) -> Result<()> {
-        for op in graph.block_ops(block).collect::<Vec<_>>() {
-            if !graph.nested_blocks(op).is_empty() {
-                stacker::maybe_grow(64 << 10, 1 << 20, || self.around(graph, op))?;
-            }
-            let mut is_gone = false;
-            for (made, access) in self.uses.remove(&op).unwrap_or_default() {
-                is_gone |= self.use_of(graph, op, made, access)?;
-            }
-            let made = graph.results(op).into_iter().filter(|result| self.containers.contains_key(result));
-            for made in made.collect::<Vec<_>>() {
-                self.begin(graph, op, made);
-            }
-            if is_gone {
-                graph.erase(op);
-            }
-        }
-        let end = graph.terminator(block);
-        for (made, access) in self.uses.remove(&end).unwrap_or_default() {
-            self.use_of(graph, end, made, access)?;
-        }
-        Ok(())
-    }
-
     /// A container as it is made.
     fn begin(&mut self, graph: &Graph, op: OpId, made: ValueId) {
-        let state = match self.containers.get(&made).and_then(|container| container.keys.as_ref()) {
+        let Some(container) = self.containers.get(&made) else { return };
+        let state = match &container.keys {
             None => State::Whole(made),
             Some(Keys::List(_)) => State::Items(graph.operands(op).iter().copied().map(Some).collect()),
             Some(Keys::Dict(keys)) => {
@@ -252,37 +214,16 @@ impl Pass {
         };
         self.now.insert(made, state);
     }
+}
 
-    /// Lets a branch give, or a loop carry, what it writes to.
-    fn around(&mut self, graph: &mut Graph, op: OpId) -> Result<()> {
-        let written: Vec<Variable> = self.written.remove(&op).into_iter().flatten().collect();
-        let before: Vec<(ValueId, State)> =
-            written.iter().filter_map(|(made, _)| Some((*made, self.now.get(made)?.clone()))).collect();
-        let is_loop = graph.kind(op) == LOOP;
-        for block in graph.nested_blocks(op).to_vec() {
-            for variable in written.iter().filter(|_| is_loop) {
-                let start = self.value(graph, op, *variable)?;
-                let ty = self.type_of(*variable);
-                graph.add_operand(op, start);
-                let param = graph.add_param(block, ty);
-                self.set(*variable, param);
-            }
-            self.block(graph, block)?;
-            for variable in &written {
-                let end = graph.terminator(block);
-                let left = self.value(graph, end, *variable)?;
-                graph.add_block_result(block, left);
-            }
-            self.now.extend(before.iter().cloned());
-        }
-        for variable in written {
-            let result = graph.add_result(op, self.type_of(variable));
-            self.set(variable, result);
-        }
-        Ok(())
+impl Objects for Pass {
+    type State = State;
+
+    fn states(&mut self) -> &mut HashMap<ValueId, State> {
+        &mut self.now
     }
 
-    fn type_of(&self, (made, item): Variable) -> Type {
+    fn type_of(&self, _: &Graph, (made, item): Variable) -> Type {
         let Some(container) = self.containers.get(&made) else { return Type::any() };
         match (container.ty.kind(), item) {
             (TypeKind::List(item) | TypeKind::Dict(_, item), Some(_)) => item.clone(),
@@ -303,8 +244,7 @@ impl Pass {
         }
     }
 
-    /// What a variable is, for an op in front of which a container may be made.
-    fn value(&self, graph: &mut Graph, before: OpId, (made, item): Variable) -> Result<ValueId> {
+    fn value(&mut self, graph: &mut Graph, before: OpId, (made, item): Variable) -> Result<ValueId> {
         let lost = || Diagnostic::internal("a container is used where it is not made");
         match (self.now.get(&made).ok_or_else(lost)?, item) {
             (State::Whole(value), _) => Ok(*value),
@@ -325,6 +265,19 @@ impl Pass {
         }
     }
 
+    fn visit(&mut self, graph: &mut Graph, op: OpId) -> Result<bool> {
+        let mut is_gone = false;
+        for (made, access) in self.uses.remove(&op).unwrap_or_default() {
+            is_gone |= self.use_of(graph, op, made, access)?;
+        }
+        for made in graph.results(op) {
+            self.begin(graph, op, made);
+        }
+        Ok(is_gone)
+    }
+}
+
+impl Pass {
     /// Lets an op use what a container is by then, or does what it does; says whether it is to go.
     fn use_of(&mut self, graph: &mut Graph, op: OpId, made: ValueId, access: Access) -> Result<bool> {
         let Some(container) = self.containers.get(&made) else { return Ok(false) };
@@ -412,12 +365,4 @@ fn written(graph: &mut Graph, op: OpId, now: ValueId, access: Access) -> Result<
         }
         _ => put(graph, op, LIST, &[], &ty),
     })
-}
-
-/// Makes an op with one result in front of another, in whose place in the source it stands.
-fn put(graph: &mut Graph, before: OpId, kind: &str, operands: &[ValueId], ty: &Type) -> ValueId {
-    let op = graph.create(Symbol::new(kind), operands, std::slice::from_ref(ty));
-    graph.set_location_id(op, graph.location_id(before));
-    graph.insert_before(op, before);
-    graph.results(op)[0]
 }

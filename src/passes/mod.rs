@@ -38,6 +38,7 @@ mod freeze;
 mod freeze_attributes;
 mod functionalize;
 mod functionalize_containers;
+mod functionalize_tensors;
 mod hoist_draws;
 mod fuse;
 mod fuse_attention;
@@ -72,6 +73,7 @@ mod remove_profiling;
 mod simplify;
 mod specialize_autogradzero;
 mod split_sums;
+mod variables;
 mod variadic;
 
 mod constants;
@@ -82,6 +84,7 @@ mod rule_group;
 mod subgraphs;
 mod input_shapes;
 mod layer_parts;
+mod tensor_uses;
 mod tuples;
 mod type_guard;
 mod unfused;
@@ -146,6 +149,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("hoist-draws", "Moves random draws, and what they are made of, to the front", hoist_draws::run),
     Pass::graph("functionalize", "Computes what inputs that are written to become, and copies it to them at the end", functionalize::run).options(functionalize::OPTIONS),
     Pass::graph("functionalize-containers", "Makes values of lists and dictionaries that are written, carried through branches and loops", functionalize_containers::run),
+    Pass::graph("functionalize-tensors", "Makes values of tensors that are written, also through views, branches and loops", functionalize_tensors::run),
     Pass::graph("functional-to-inplace-activation", "Converts activations to their in-place forms where the input is dead afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Fuses elementwise ops and row reductions into fusion groups", fuse::run).options(fuse::OPTIONS),
     Pass::directed("fuse-addmm", "Fuses mm and add into addmm", Directed::group("fuse-addmm").keeps_matched()),
@@ -223,7 +227,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("plan", "specialize,layers"),
     ("update-plan", "specialize,functionalize{elementwise},remove-mutation{exact},cse,simplify,propagate-shapes,dce-graph,layers,fuse-copies,dce-graph"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
-    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},functionalize-containers,cse,dce-graph"),
+    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},functionalize-tensors,functionalize-containers,cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),
     ("record-finish", "batch-mm,canonicalize-ops,dce-graph,split-sums,fuse,append-carried"),
     ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples,functionalize-containers"),

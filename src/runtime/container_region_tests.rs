@@ -198,6 +198,110 @@ const PROGRAMS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Programs that write to tensors, to parts of them, and in branches and loops.
+const WRITES: &[(&str, &str)] = &[
+    (
+        "rows",
+        "    out = torch.zeros(k + 1, 4, dtype=torch.float64) * b
+    h = x * b
+    for i in range(k + 1):
+        h = torch.tanh(h.mm(w))
+        out[i] = h.sum(0)
+    return (out * out).sum()
+",
+    ),
+    (
+        "many rows",
+        "    out = torch.zeros(70, 4, dtype=torch.float64)
+    h = x * b
+    for i in range(70):
+        h = torch.tanh(h.mm(w)) + b
+        out[i] = h.sum(0) * k
+    return (out * out).sum()
+",
+    ),
+    (
+        "parts",
+        "    y = x.mm(w)
+    y[:, 1:3] = x[:, :2] * b[0]
+    y[0] += b
+    y[1, 2] = 5.0
+    z = y.t()
+    z[3] *= 2.0
+    return (y * y).sum() + z[0].sum()
+",
+    ),
+    (
+        "views of views",
+        "    y = (x * b).clone()
+    v = y.view(2, 6).unsqueeze(0)
+    u = v[0, 1]
+    u.mul_(w[0, 0])
+    v[:, :, 2:4].add_(b[:2])
+    y.diagonal().copy_(w[0, :3])
+    return (y.permute(1, 0) * y.t()).sum() * k
+",
+    ),
+    (
+        "where some way is taken",
+        "    y = x + b
+    for i in range(k):
+        if i % 2 == 0:
+            y[i % 3].copy_(b * i)
+        else:
+            y.mul_(w[0])
+    return torch.sin(y).sum()
+",
+    ),
+    (
+        "forgotten",
+        "    y = x * b
+    y.zero_()
+    z = x.mm(w)
+    z[:2].fill_(1.5)
+    if k > 2:
+        z.fill_(2.0)
+    return (y + z).sum() + b.sum() * 0.5
+",
+    ),
+    (
+        "masks and places",
+        "    y = x.mm(w) * b
+    y.masked_fill_(y > 0.5, 0.25)
+    y[torch.tensor([0, 2])] = b
+    y.index_add_(0, torch.tensor([1]), (b * 2).unsqueeze(0))
+    for i in range(k):
+        y[:, i % 4].masked_fill_(x[:, 0] > 0.1, 1.0)
+    return (y * y).sum()
+",
+    ),
+    (
+        "read before and after",
+        "    y = x * b
+    before = y[0] * 2
+    y[0] = w[0]
+    after = torch.cat([y[0], before])
+    row = y[1]
+    y[1].mul_(3.0)
+    return after.sum() + (row * row).sum() * k
+",
+    ),
+    (
+        "writes in loops of loops",
+        "    out = x.new_zeros([3, 4])
+    for i in range(k):
+        for j in range(3):
+            out[j] = out[(j + i) % 3].clone() * b + x[j]
+    return out.mm(w).sum()
+",
+    ),
+];
+
+#[test]
+fn writes_to_tensors_have_the_gradients_of_the_tape() {
+    have_the_gradients_of_the_tape(WRITES);
+}
+
 #[test]
 fn containers_in_branches_and_loops_have_the_gradients_of_the_tape() {
     have_the_gradients_of_the_tape(PROGRAMS);

@@ -105,7 +105,7 @@ impl Reverse<'_> {
             let gradient = self.call(&texts::list_of(count), &all, at)?;
             return self.give_items(list, gradient, at);
         }
-        let mut all = Vec::with_capacity(count);
+        let mut all = Vec::new();
         for result in results {
             all.push(match self.gradients.get(&result).copied() {
                 Some(gradient) => gradient,

@@ -10,6 +10,7 @@
 
 mod broadcasts;
 mod lists;
+mod marks;
 mod regions;
 mod reverse;
 mod split;

@@ -1,7 +1,7 @@
 //! Builds backward graphs: each op's cell, in the reverse of the order of the ops.
 
 use super::Wanted;
-use super::regions::Turns;
+use super::marks::Turns;
 use super::texts::{self, Texts};
 use crate::analysis::facts;
 use crate::autodiff::cell::{Cells, Entry, Keep, Parameter, Recipe, annotation};

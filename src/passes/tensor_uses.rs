@@ -1,0 +1,225 @@
+//! The names under which a tensor and its views are known, and what ops do to them, as `functionalize-tensors` asks it; no pass
+//! itself.
+
+use super::{constants, remove_mutation};
+use crate::analysis::facts;
+use crate::dialects::{Effects, Fact, Family, Registry};
+use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
+
+/// How a name comes from another.
+#[derive(Clone, Copy)]
+pub(super) enum View {
+    /// By an op that gives a view of its first operand.
+    Op(OpId),
+    /// It is the same.
+    Same,
+}
+
+/// How an op writes to its first operand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Write {
+    /// It copies another tensor.
+    Copy,
+    /// It computes what the op of the same name without `_` gives.
+    Compute,
+}
+
+#[derive(Default)]
+pub(super) struct Names {
+    /// Names, what they are views of, and how. What something is a view of comes first.
+    pub(super) views: Vec<(ValueId, ValueId, View)>,
+    /// Ops that write, and to which name.
+    pub(super) writes: Vec<(OpId, ValueId, Write)>,
+}
+
+/// Ops that write whatever is given to them in the dtype and sizes of what they write to.
+const KEEPING: &[&str] = &[
+    "aten::fill_",
+    "aten::zero_",
+    "aten::index_put_",
+    "aten::index_fill_",
+    "aten::index_copy_",
+    "aten::index_add_",
+    "aten::masked_fill_",
+    "aten::masked_scatter_",
+    "aten::scatter_",
+    "aten::scatter_add_",
+    "aten::tril_",
+    "aten::triu_",
+];
+
+/// All names of a tensor that the graph makes and writes to; None where something does with it what is not understood.
+pub(super) fn names(graph: &mut Graph, registry: &Registry, made: ValueId) -> Option<Names> {
+    let maker = graph.def_op(made)?;
+    if !graph.has_uses(made) || !is_fresh(graph, registry, maker) {
+        return None;
+    }
+    let mut found = Names::default();
+    let (mut work, mut left, mut lists) = (vec![made], Vec::new(), Vec::new());
+    while let Some(name) = work.pop() {
+        for used in graph.uses(name).collect::<Vec<_>>() {
+            if let Some(block) = graph.terminated_block(used.op) {
+                (block == graph.root()).then_some(())?;
+                left.push(name);
+                continue;
+            }
+            if is_list(graph, used.op) {
+                lists.push(used.op);
+                continue;
+            }
+            match role(graph, registry, used.op, used.index)? {
+                Role::Reads => {}
+                Role::Views => {
+                    let result = graph.result(used.op, 0)?;
+                    found.views.push((result, name, View::Op(used.op)));
+                    work.push(result);
+                }
+                Role::Writes(write) => {
+                    found.writes.push((used.op, name, write));
+                    let same = graph.result(used.op, 0)?;
+                    found.views.push((same, name, View::Same));
+                    work.push(same);
+                }
+            }
+            is_reached(graph, used.op, made).then_some(())?;
+        }
+    }
+    left.dedup();
+    let fits = !found.writes.is_empty()
+        && left.len() <= 1
+        && lists.iter().all(|list| reads_before_writes(graph, registry, *list, &found.writes));
+    fits.then_some(found)
+}
+
+enum Role {
+    Reads,
+    Views,
+    Writes(Write),
+}
+
+fn role(graph: &mut Graph, registry: &Registry, op: OpId, index: usize) -> Option<Role> {
+    if !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some() {
+        return None;
+    }
+    let facts = facts(registry, graph, op);
+    let row = facts.op.as_ref()?;
+    if matches!(row.def().family, Family::Control | Family::Container) {
+        return None;
+    }
+    let schema = row.marked_schema().ok()?;
+    let kind = graph.kind(op);
+    let marks = match schema.arguments.get(index) {
+        Some(argument) => argument.alias.clone(),
+        None if schema.is_vararg => None,
+        None => return None,
+    };
+    let Some(marks) = marks else { return Some(Role::Reads) };
+    if !marks.is_write {
+        let is_view = index == 0 && graph.result_count(op) == 1 && is_understood(graph, op);
+        return is_view.then_some(Role::Views);
+    }
+    let writes =
+        schema.arguments.iter().filter(|a| a.alias.as_ref().is_some_and(|marks| marks.is_write)).count();
+    let is_in_place =
+        index == 0 && writes == 1 && kind.as_str().ends_with('_') && graph.result_count(op) == 1;
+    if !is_in_place || row.def().facts.contains(&Fact::Reshapes) || facts.effects.contains(Effects::RANDOM) {
+        return None;
+    }
+    let name = kind.as_str().strip_suffix('_')?;
+    if kind == "aten::copy_" {
+        let is_tensor = graph.operand(op, 1).is_some_and(|from| graph.ty(from).is_tensor());
+        return (is_tensor && graph.operands(op).len() == 3).then_some(Role::Writes(Write::Copy));
+    }
+    let keeps = match KEEPING.contains(&kind.as_str()) {
+        true => registry.overloads(crate::ir::Symbol::new(name)).iter().any(|row| row.is_built()),
+        false => {
+            let new = remove_mutation::functional_of_form(graph, registry, op);
+            new.and_then(|new| graph.def_op(new)).map(|maker| graph.erase(maker)).is_some()
+        }
+    };
+    keeps.then_some(Role::Writes(Write::Compute))
+}
+
+/// Whether there is an op that puts a part back where this one takes a view of it.
+fn is_understood(graph: &Graph, op: OpId) -> bool {
+    let is_int = |n: usize| graph.operand(op, n).is_some_and(|v| *graph.ty(v).kind() == TypeKind::Int);
+    match graph.kind(op).as_str() {
+        "aten::select" => graph.operands(op).len() == 3 && is_int(1),
+        "aten::slice" => graph.operands(op).len() == 5,
+        "aten::diagonal" => graph.operands(op).len() == 4,
+        "aten::transpose" => is_int(1) && is_int(2),
+        "aten::t" | "aten::unsqueeze" => true,
+        "aten::view" => graph.operand(op, 1).is_some_and(|v| matches!(graph.ty(v).kind(), TypeKind::List(_))),
+        "aten::permute" => graph.operand(op, 1).is_some_and(|v| constants::ints_of(graph, v).is_some()),
+        _ => false,
+    }
+}
+
+/// Whether an op gives a tensor that nothing else has.
+fn is_fresh(graph: &Graph, registry: &Registry, op: OpId) -> bool {
+    let facts = facts(registry, graph, op);
+    let Some(row) = facts.op.as_ref() else { return false };
+    let is_tensor_op = !matches!(row.def().family, Family::Control | Family::Container | Family::Host);
+    let is_new = row.marked_schema().is_ok_and(|schema| {
+        let given = schema.returns.iter().all(|result| result.alias.is_none());
+        given && !schema.is_varret && !facts.writes
+    });
+    graph.nested_blocks(op).is_empty() && is_tensor_op && is_new && graph.kind(op) != "prim::Constant"
+}
+
+fn is_list(graph: &Graph, op: OpId) -> bool {
+    graph.kind(op) == "prim::ListConstruct"
+}
+
+/// Whether a list is only read, in its own block, before any write that stands behind it.
+fn reads_before_writes(
+    graph: &Graph,
+    registry: &Registry,
+    list: OpId,
+    writes: &[(OpId, ValueId, Write)],
+) -> bool {
+    let home = graph.parent(list);
+    let is_plain =
+        |ty: &Type| !matches!(ty.kind(), TypeKind::List(_) | TypeKind::Tuple(..) | TypeKind::Dict(..));
+    graph.results(list).iter().flat_map(|result| graph.uses(*result)).all(|used| {
+        let facts = facts(registry, graph, used.op);
+        let reads = facts.op.as_ref().is_some_and(|row| {
+            let marks = row
+                .marked_schema()
+                .ok()
+                .and_then(|schema| Some(schema.arguments.get(used.index)?.alias.is_none()));
+            marks == Some(true) && !matches!(row.def().family, Family::Control | Family::Container)
+        });
+        let between = |write: OpId| {
+            let at = ancestor(graph, write, home);
+            at.is_some_and(|at| graph.is_before(list, at) && (graph.is_before(at, used.op) || at == used.op))
+        };
+        reads
+            && graph.parent(used.op) == home
+            && graph.results(used.op).iter().all(|result| is_plain(graph.ty(*result)))
+            && !writes.iter().any(|(write, ..)| between(*write))
+    })
+}
+
+/// The op of a block that an op is or stands in.
+fn ancestor(graph: &Graph, mut op: OpId, home: Option<crate::ir::BlockId>) -> Option<OpId> {
+    while graph.parent(op) != home {
+        op = graph.owner(graph.parent(op)?)?;
+    }
+    Some(op)
+}
+
+/// Whether only branches and loops stand between where a tensor is made and an op.
+fn is_reached(graph: &Graph, op: OpId, made: ValueId) -> bool {
+    let home = graph.def_block(made);
+    let mut block = graph.parent(op);
+    while block != home {
+        let around = block.and_then(|block| graph.owner(block));
+        let Some(around) = around.filter(|op| matches!(graph.kind(*op).as_str(), "prim::If" | "prim::Loop"))
+        else {
+            return false;
+        };
+        block = graph.parent(around);
+    }
+    true
+}
