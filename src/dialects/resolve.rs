@@ -97,6 +97,8 @@ fn accepts(formal: &Type, actual: &Type, bound: &mut Bindings) -> bool {
         }
         (K::AnyList, K::List(_)) | (K::AnyTuple, K::Tuple(..)) | (K::AnyEnum, K::Enum(..)) => true,
         (K::AnyClass, K::Class(_)) => true,
+        // That a class implements an interface is checked where the program is compiled.
+        (K::Interface(_), K::Class(_) | K::Interface(_)) => true,
         // A type of a dialect without parameters stands for any parameters.
         (K::Dialect(fd, fname, parameters), K::Dialect(ad, aname, _)) => {
             fd == ad && fname == aname && parameters.is_empty()

@@ -113,7 +113,10 @@ fn role(graph: &mut Graph, registry: &Registry, op: OpId, index: usize) -> Optio
         None if schema.is_vararg => None,
         None => return None,
     };
-    let Some(marks) = marks else { return Some(Role::Reads) };
+    let Some(marks) = marks else {
+        // A view looks at its operands, whatever its marks say.
+        return (row.def().family != Family::View).then_some(Role::Reads);
+    };
     if !marks.is_write {
         let is_view = index == 0 && graph.result_count(op) == 1 && is_understood(graph, op);
         return is_view.then_some(Role::Views);
@@ -159,7 +162,8 @@ fn is_understood(graph: &Graph, op: OpId) -> bool {
 fn is_fresh(graph: &Graph, registry: &Registry, op: OpId) -> bool {
     let facts = facts(registry, graph, op);
     let Some(row) = facts.op.as_ref() else { return false };
-    let is_tensor_op = !matches!(row.def().family, Family::Control | Family::Container | Family::Host);
+    let is_tensor_op =
+        !matches!(row.def().family, Family::Control | Family::Container | Family::Host | Family::View);
     let is_new = row.marked_schema().is_ok_and(|schema| {
         let given = schema.returns.iter().all(|result| result.alias.is_none());
         given && !schema.is_varret && !facts.writes

@@ -75,6 +75,10 @@ impl Identity<'_> {
         {
             return true;
         }
+        let is_compared = |v| self.aliases.is_compared(self.known_as(v));
+        if is_compared(value) || is_compared(other) {
+            return false;
+        }
         let shared =
             || self.is_known(other) && self.aliases.may_alias(self.known_as(value), self.known_as(other));
         if same && shared() && !self.copies_between(value, other) {

@@ -98,8 +98,11 @@ impl FromStr for Device {
 
     fn from_str(text: &str) -> Result<Device, String> {
         let invalid = || format!("Invalid device string: '{text}'");
+        if text.is_empty() {
+            return Err("Device string must not be empty".to_string());
+        }
         let (name, index) = match text.split_once(':') {
-            Some((name, index)) => (name, Some(index.parse().map_err(|_| invalid())?)),
+            Some((name, index)) => (name, Some(index)),
             None => (text, None),
         };
         if name.is_empty() || !name.bytes().all(|c| c.is_ascii_alphabetic() || c == b'_') {
@@ -119,6 +122,20 @@ impl FromStr for Device {
                 }
             },
         };
-        Ok(Device { kind, index })
+        let Some(index) = index else { return Ok(Device { kind, index: None }) };
+        if index.is_empty()
+            || !index.bytes().all(|c| c.is_ascii_digit())
+            || index.len() > 1 && index.starts_with('0')
+        {
+            return Err(invalid());
+        }
+        let number: i32 = index
+            .parse()
+            .map_err(|_| format!("Could not parse device index '{index}' in device string '{text}'"))?;
+        // PyTorch keeps 8 bits of it, of which -1 stands for none.
+        match number as i8 {
+            -1 => Ok(Device { kind, index: None }),
+            number => Ok(Device { kind, index: Some(u32::try_from(number).map_err(|_| invalid())?) }),
+        }
     }
 }

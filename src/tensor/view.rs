@@ -228,6 +228,10 @@ pub fn expand(layout: &Layout, sizes: &[i64], dtype: DType) -> Result<Layout> {
                     "The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing dimension {i}"
                 )));
             }
+            // As if it were put in front: PyTorch's `inferExpandGeometry`, which gives a tensor without dimensions strides of 0.
+            None if *wanted == 1 && layout.rank() > 0 => {
+                (1, out.sizes[i + 1].saturating_mul(out.strides[i + 1]))
+            }
             None => (*wanted, 0),
             Some(d) if *wanted == -1 || *wanted == layout.sizes[d] => (layout.sizes[d], layout.strides[d]),
             Some(d) if layout.sizes[d] == 1 && *wanted >= 0 => (*wanted, 0),

@@ -4,7 +4,7 @@
 use super::memory::{Element, Memory};
 use super::types::{self, Classes};
 use crate::analysis::effects::{FactsTable, facts, is_read_only};
-use crate::dialects::{Effects, Family, Op, Registry};
+use crate::dialects::{Effects, Fact, Family, Op, Registry};
 use crate::ir::{AliasInfo, Argument, Attr, BlockId, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
@@ -46,6 +46,8 @@ pub(super) struct Builder<'a> {
     pub(super) writes: Vec<(OpId, Write)>,
     /// Results that their ops make anew.
     pub(super) fresh: HashSet<ValueId>,
+    /// Values that are compared with others as objects.
+    pub(super) compared: HashSet<ValueId>,
 }
 
 impl<'a> Builder<'a> {
@@ -66,6 +68,7 @@ impl<'a> Builder<'a> {
             parts: HashMap::new(),
             writes: Vec::new(),
             fresh: HashSet::new(),
+            compared: HashSet::new(),
         }
     }
 
@@ -397,6 +400,10 @@ impl<'a> Builder<'a> {
 
     fn marks(&mut self, op: OpId, row: &Op, schema: &Schema) {
         let graph = self.graph;
+        let is_object = |value: &ValueId| !matches!(graph.ty(*value).kind(), TypeKind::None);
+        if row.def().facts.contains(&Fact::Compares) && graph.operands(op).iter().all(is_object) {
+            self.compared.extend(graph.operands(op).iter().copied());
+        }
         let mut held: SmallVec<[(Symbol, ValueId); 4]> = SmallVec::new();
         let writes = !is_read_only(graph, op, row);
         let may_give = |value: &ValueId| {

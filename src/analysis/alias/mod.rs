@@ -46,6 +46,8 @@ pub struct AliasDb {
     writes_everything: Vec<OpId>,
     /// Results that their ops made anew.
     fresh: HashSet<ValueId>,
+    /// Values that ops compare with others as objects.
+    compared: HashSet<ValueId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,7 +92,7 @@ impl AliasDb {
     pub fn new(registry: &Registry, module: Option<&Module>, graph: &Graph) -> AliasDb {
         let mut builder = Builder::new(registry, Classes(module), graph);
         builder.run();
-        let Builder { memory, elements, wildcards, writes, fresh, wild, .. } = builder;
+        let Builder { memory, elements, wildcards, writes, fresh, compared, wild, .. } = builder;
         let mut db = AliasDb {
             solved: memory.solve(&wild),
             values: elements.iter().map(|e| e.map_or(Known::Nothing, Known::Element)).collect(),
@@ -99,6 +101,7 @@ impl AliasDb {
             writers: Vec::new(),
             writes_everything: Vec::new(),
             fresh,
+            compared,
         };
         db.mark_immutable(graph);
         let own: Vec<(OpId, Written)> =
@@ -308,6 +311,11 @@ impl AliasDb {
         let wild = |location: &u32| self.wild[*location as usize];
         self.solved.intersect(written.to, set)
             || (written.everything && self.solved.locations(set).iter().any(wild))
+    }
+
+    /// Whether an op asks if the value and another one are the same object.
+    pub fn is_compared(&self, value: ValueId) -> bool {
+        self.compared.contains(&value)
     }
 
     /// Whether the value may be something that others hold: an input, an attribute, an element of a container.

@@ -48,7 +48,7 @@ pub static OPS: &[OpDef] = &[
         interleave_int,
     ).rare("u8").infer(layers::interleaved),
     gather("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll)
-        .rare("u8").infer(joins::row_major)
+        .rare("u8").infer(joins::roll)
         .grad("self: grad.roll([-i for i in shifts], dims)")
         .out_exact("out"),
     gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90).infer(trial::stand_ins)
@@ -89,7 +89,8 @@ pub static OPS: &[OpDef] = &[
     view("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", |a| {
         let tensors = a.tensors(0)?;
         let sizes = broadcast_all(&tensors)?;
-        let expanded: Result<Vec<Tensor>> = tensors.iter().map(|t| t.broadcast_to(&sizes)).collect();
+        let expand = |t: &Tensor| if t.sizes() == sizes { Ok(t.clone()) } else { t.broadcast_to(&sizes) };
+        let expanded: Result<Vec<Tensor>> = tensors.iter().map(expand).collect();
         one(Value::tensors(expanded?))
     })
     .hidden_marks("aten::broadcast_tensors(Tensor[] tensors) -> Tensor(*)[]"),
@@ -164,8 +165,15 @@ pub(super) fn stack(a: &Args<'_>) -> Result<Outputs> {
             y.as_slice()
         )));
     }
+    let like = |tensors: &[Tensor]| in_format_of(concat(tensors, dim)?, &tensors.iter().collect::<Vec<_>>());
+    // But for a new last dimension, PyTorch joins them along the dimension that the new one stands before.
+    if (dim as usize) < first.rank() {
+        let mut sizes = first.sizes();
+        sizes.insert(dim as usize, tensors.len() as i64);
+        return one(like(&tensors)?.look(|l| layout::view(l, &sizes))?);
+    }
     let raised: Result<Vec<Tensor>> = tensors.iter().map(|t| t.look(|l| layout::unsqueeze(l, dim))).collect();
-    one(concat(&raised?, dim)?)
+    one(like(&raised?)?)
 }
 
 /// The tensor with at least so many dimensions, where NumPy puts them.
@@ -372,10 +380,11 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
         // Where the element comes from that becomes the first one.
         start[d] = (i128::from(start[d]) - i128::from(*shift)).rem_euclid(i128::from(own[d].max(1))) as i64;
     }
-    let result = Tensor::for_writing(tensor.dtype(), &own)?;
-    if tensor.numel() > 0 {
-        roll_blocks(tensor, &result, &start, 0)?;
+    if tensor.numel() == 0 {
+        return one(laid_out_as(Tensor::zeros(tensor.dtype(), &own)?, tensor)?);
     }
+    let result = in_format_of(Tensor::for_writing(tensor.dtype(), &own)?, &[tensor])?;
+    roll_blocks(tensor, &result, &start, 0)?;
     one(result)
 }
 

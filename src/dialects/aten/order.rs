@@ -42,11 +42,19 @@ pub static OPS: &[OpDef] = &[
     host("aten::ge.str(str a, str b) -> bool", |a| one(a.str(0)? >= a.str(1)?)),
     host("aten::__is__(t1 self, t2 obj) -> bool", |a| one(a.value(0)?.is_same(a.value(1)?)))
         .infer(|operands| shapes::identity(operands, true))
-        .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
+        .facts(&[
+            crate::dialects::Fact::Metadata,
+            crate::dialects::Fact::Nested,
+            crate::dialects::Fact::Compares,
+        ])
         .doc("whether two values are the same object"),
     host("aten::__isnot__(t1 self, t2 obj) -> bool", |a| one(!a.value(0)?.is_same(a.value(1)?)))
         .infer(|operands| shapes::identity(operands, false))
-        .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
+        .facts(&[
+            crate::dialects::Fact::Metadata,
+            crate::dialects::Fact::Nested,
+            crate::dialects::Fact::Compares,
+        ])
         .doc("whether two values are different objects"),
     host("aten::__contains__.int_list(int[] l, int item) -> bool", |a| one(find(a)?.is_some())),
     host("aten::__contains__.str_list(str[] l, str item) -> bool", |a| one(find(a)?.is_some())),

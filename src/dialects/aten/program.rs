@@ -15,6 +15,8 @@ pub static OPS: &[OpDef] = &[
         .doc("the same value, which must not be None"),
     host("aten::_is_tracing() -> bool", |_| one(false)).doc("False: nothing is traced"),
     host("aten::device(str a) -> Device", device).doc("a device by name"),
+    host("aten::device.type(str type) -> Device", device)
+        .doc("the same, by the name that Python gives the argument"),
     host("aten::device.with_index(str type, int index) -> Device", device).doc("a device by kind and number"),
 ];
 

@@ -222,11 +222,12 @@ pub static OPS: &[OpDef] = &[
     .effects(Effects::RANDOM)
     .out("out"),
     opaque("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", |a| {
-        let (result, p) = (empty_like(a.tensor(0)?, a.tensor(0)?.dtype())?, a.float(1)?);
+        let (like, p) = (a.tensor(0)?, a.float(1)?);
+        let result = Tensor::zeros(like.dtype(), &like.sizes())?;
         fill(a, 2, &result, |g, draw| bernoulli(g, draw.count, p))?;
         one(result)
     })
-    .effects(Effects::RANDOM).facts(LIKE).infer(joins::like),
+    .effects(Effects::RANDOM).infer(joins::row_major),
     opaque("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let p = a.float(1)?;
         refill(a, 2, "", |g, draw| bernoulli(g, draw.count, p))

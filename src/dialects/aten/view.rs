@@ -79,7 +79,10 @@ pub static OPS: &[OpDef] = &[
     .grad("A: grad.new_zeros(A.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
     view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", |a| look(a, unfold)).quantized_kernel(crate::dialects::quantized::moves::uniform),
     view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", |a| {
-        reshape(a, &layout::flatten_sizes(&a.tensor(0)?.sizes(), a.int(1)?, a.int(2)?)?)
+        let tensor = a.tensor(0)?;
+        let sizes = layout::flatten_sizes(&tensor.sizes(), a.int(1)?, a.int(2)?)?;
+        // One dimension alone: the tensor itself.
+        if sizes.len() == tensor.rank() { one(tensor.clone()) } else { reshape(a, &sizes) }
     }).facts(&[Fact::MayCopy]).infer(views::flatten)
     .grad("self: grad.reshape(self.size())"),
     view("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", |a| {

@@ -114,12 +114,42 @@ fn joined(operands: &Operands<'_>, tensors: &[&TensorType]) -> Option<Vec<Dim>> 
 /// Tensors along a new dimension.
 pub fn stack(operands: &Operands<'_>) -> Results {
     let tensors = operands.tensors("tensors")?;
-    let sizes = tensors.first()?.sizes.as_deref().and_then(|sizes| {
-        let mut sizes = sizes.to_vec();
-        sizes.insert(wrap(operands.int("dim")?, sizes.len() + 1)?, Dim::Known(tensors.len() as i64));
-        Some(sizes)
+    let own = tensors.first()?.sizes.as_deref();
+    let at = own.and_then(|own| wrap(operands.int("dim")?, own.len() + 1));
+    let (count, dtype) = (tensors.len() as i64, pointwise::promote(&tensors, &[]));
+    let sizes = own.zip(at).map(|(own, at)| {
+        let mut sizes = own.to_vec();
+        sizes.insert(at, Dim::Known(count));
+        sizes
     });
-    one(operands.result(&operands.common(), pointwise::promote(&tensors, &[]), sizes))
+    let mut result = operands.result(&operands.common(), dtype, sizes);
+    // But for a new last dimension, they are joined along the one that the new one stands before.
+    if let Some((own, at)) = own.zip(at).filter(|(own, at)| *at < own.len()) {
+        let mut joined = own.to_vec();
+        let length = joined[at].known();
+        joined[at] = length.and_then(|n| n.checked_mul(count)).map_or(Dim::Unknown, Dim::Known);
+        result.strides = layouts::images(&tensors, Some(&joined)).map(|strides| {
+            let mut all = strides.to_vec();
+            all.insert(at, length.zip(strides[at]).map(|(n, stride)| n.saturating_mul(stride)));
+            all.into_iter().collect()
+        });
+    }
+    one(result)
+}
+
+/// The sizes and dtype of the first argument: channels last where they are in it, else row-major; what has no elements lies as it
+/// did.
+pub fn roll(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let sizes = first.sizes.as_ref().map(|s| s.to_vec());
+    let is_flat = operands.ints("dims").is_some_and(|dims| dims.is_empty());
+    let is_full = sizes.as_ref().is_some_and(|s| s.iter().all(|d| d.known().is_some_and(|n| n > 0)));
+    let mut result = operands.result(&operands.common(), first.dtype, sizes);
+    if !is_flat {
+        let strides = layouts::images(&[first], result.sizes.as_deref());
+        result.strides = strides.filter(|_| is_full);
+    }
+    one(result)
 }
 
 /// The sizes and dtype of the first argument.

@@ -13,7 +13,7 @@ pub(super) struct Frame {
     /// Types of the variables that are values, in the order of first assignment.
     pub(super) types: IndexMap<String, Type>,
     sugared: IndexMap<String, Sugared>,
-    /// Why a name cannot be used: it is set in one arm only, or with two types.
+    /// Why a name cannot be used, in the outermost frame: it is set in one arm only, or with two types.
     failures: IndexMap<String, String>,
 }
 
@@ -67,14 +67,19 @@ impl Emitter<'_> {
             Some(Variable::Typed(ty)) => return Ok(Sugared::Value(self.load(name, ty, span))),
             None => {}
         }
-        let failure = self.frames.iter().rev().find_map(|frame| frame.failures.get(name));
-        if let Some(failure) = failure {
-            return error(span, format!("{failure}and was used here"));
+        if let Some(failure) = self.failure(name) {
+            return error(span, failure);
         }
         match self.resolve(name, span)? {
             Some(sugared) => Ok(sugared),
             None => error(span, format!("undefined value {name}")),
         }
+    }
+
+    /// Why a name that is no variable here was not made one, if so.
+    fn failure(&self, name: &str) -> Option<String> {
+        let failure = self.frames.first()?.failures.get(name)?;
+        Some(format!("{failure}and was used here"))
     }
 
     pub(super) fn load(&mut self, name: &str, ty: Type, span: &Span) -> ValueId {
@@ -91,9 +96,6 @@ impl Emitter<'_> {
         annotated: Option<Type>,
         span: &Span,
     ) -> Result<()> {
-        if let Some(frame) = self.frames.last_mut() {
-            frame.failures.shift_remove(name);
-        }
         let parent = self.find_in_parent(name);
         let value = match value {
             Sugared::Constant(..) | Sugared::Tuple(_) => Sugared::Value(self.as_value(value, span)?),
@@ -264,7 +266,8 @@ impl Emitter<'_> {
     /// Forgets a variable (`del name`).
     pub(super) fn delete_variable(&mut self, name: &str, span: &Span) -> Result<()> {
         if self.find_variable(name).is_none() {
-            return error(span, format!("undefined value {name}"));
+            let failure = self.failure(name);
+            return error(span, failure.unwrap_or_else(|| format!("undefined value {name}")));
         }
         // It is gone for good, also behind the condition or loop that deletes it.
         for frame in &mut self.frames {
@@ -284,7 +287,8 @@ impl Emitter<'_> {
 
     fn forbid(&mut self, name: &str, message: String, span: &Span) {
         let text = torch::render(&crate::diag::Diagnostic::compile(message).at(span));
-        if let Some(frame) = self.frames.last_mut() {
+        // PyTorch keeps them with the function: uses behind a loop, in which a branch did not set it, tell of the branch.
+        if let Some(frame) = self.frames.first_mut() {
             frame.failures.insert(name.to_string(), text);
         }
     }

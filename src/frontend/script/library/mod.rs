@@ -401,7 +401,7 @@ const TORCH: &[(&str, &str)] = &[
                 return torch.linalg.matrix_norm(input, 'nuc', [-2, -1], keepdim, dtype=dtype)
             return torch.linalg.matrix_norm(input, 'nuc', over, keepdim, dtype=dtype)
         if p != 'fro':
-            raise RuntimeError('unknown norm ' + p)
+            return torch.linalg.matrix_norm(input, p, [-2, -1], keepdim, dtype=dtype)
         return torch.linalg.vector_norm(input, 2.0, over, keepdim, dtype=dtype)
     order = _float_list(p, 1)[0]
     return torch.linalg.vector_norm(input, order, over, keepdim, dtype=dtype)
