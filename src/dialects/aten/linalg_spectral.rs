@@ -278,11 +278,16 @@ def linalg_matrix_rank(input: Tensor, *, atol: Optional[Tensor]=None, rtol: Opti
 
 const MATRIX_NORM: &str = "
 def linalg_matrix_norm(self: Tensor, ord: number, dim: List[int]=[-2, -1], keepdim: bool=False, *, dtype: Optional[int]=None) -> Tensor:
+    order = float(ord)
+    if abs(order) != 2. and abs(order) != 1. and abs(order) != float('inf'):
+        shown = str(order)
+        if order == order and order == float(int(order)):
+            shown = str(int(order))
+        raise RuntimeError('linalg.matrix_norm: Order {} not supported.'.format(shown))
     if self.dim() < 2:
         raise RuntimeError('linalg.matrix_norm: The input tensor A must have at least 2 dimensions.')
     if len(dim) != 2:
-        raise RuntimeError('linalg.matrix_norm: dim must be a 2-tuple. Got {}'.format(dim))
-    order = float(ord)
+        raise RuntimeError('linalg.matrix_norm: dim must be a 2-tuple. Got {}'.format(' '.join([str(d) for d in dim])))
     if not (self.is_floating_point() or self.is_complex()):
         torch.linalg_vector_norm(self, 2.)
     d0 = dim[0]
@@ -306,8 +311,6 @@ def linalg_matrix_norm(self: Tensor, ord: number, dim: List[int]=[-2, -1], keepd
         if keepdim:
             result = result.unsqueeze(min(d0, d1)).unsqueeze(max(d0, d1))
         return result
-    if abs(order) != 1. and abs(order) != float('inf'):
-        raise RuntimeError('linalg.matrix_norm: Order {} not supported.'.format(ord))
     if abs(order) == 1.:
         summed = d0
         kept = d1
@@ -326,14 +329,14 @@ def linalg_matrix_norm(self: Tensor, ord: number, dim: List[int]=[-2, -1], keepd
 
 const MATRIX_NORM_NAMED: &str = "
 def linalg_matrix_norm(self: Tensor, ord: str='fro', dim: List[int]=[-2, -1], keepdim: bool=False, *, dtype: Optional[int]=None) -> Tensor:
+    if ord != 'fro' and ord != 'nuc':
+        raise RuntimeError('linalg.matrix_norm: Order {} not supported.'.format(ord))
     if self.dim() < 2:
         raise RuntimeError('linalg.matrix_norm: The input tensor A must have at least 2 dimensions.')
     if len(dim) != 2:
-        raise RuntimeError('linalg.matrix_norm: dim must be a 2-tuple. Got {}'.format(dim))
+        raise RuntimeError('linalg.matrix_norm: dim must be a 2-tuple. Got {}'.format(' '.join([str(d) for d in dim])))
     if ord == 'fro':
         return torch.linalg_vector_norm(self, 2., dim, keepdim, dtype=dtype)
-    if ord != 'nuc':
-        raise RuntimeError('linalg.matrix_norm: Order {} not supported.'.format(ord))
     d0 = dim[0]
     d1 = dim[1]
     if d0 < 0:

@@ -97,6 +97,13 @@ impl Emitter<'_> {
             Sugared::EnumClass(class) => error(span, format!("Enum class '{class}' is not callable")),
             Sugared::Cast(kind) => self.call_cast(kind, args, named, span),
             Sugared::Type(ty) if *ty.kind() == TypeKind::Device => {
+                // The schema calls the text otherwise than Python does.
+                if let ([], [only]) = (args, named)
+                    && only.name.as_deref() == Some("type")
+                {
+                    let given = Given { name: None, ..only.clone() };
+                    return self.call_builtin(Symbol::new("aten::device"), &[given], &[], span);
+                }
                 self.call_builtin(Symbol::new("aten::device"), args, named, span)
             }
             Sugared::Type(ty) => error(span, format!("type {} cannot be called", ty.repr())),
