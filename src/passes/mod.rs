@@ -11,6 +11,7 @@ mod append_carried;
 mod assign_layouts;
 mod autocast;
 mod bailout_graph;
+mod batch_carried_mm;
 mod batch_mm;
 mod canonicalize;
 mod canonicalize_ops;
@@ -114,6 +115,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("append-carried", "Appends to lists that loops carry and copy with one item more", append_carried::run),
     Pass::graph("assign-layouts", "Assigns channels-last layouts to packed convolutions and restores strides where they are observable", assign_layouts::run),
     Pass::graph("autocast", "Casts inputs of ops within `with torch.autocast(...)` as PyTorch does", autocast::run).options(autocast::OPTIONS),
+    Pass::graph("batch-carried-mm", "Makes one product, behind a loop, of products that it sums over its turns", batch_carried_mm::run),
     Pass::graph("batch-mm", "Batches matrix products that are summed or share an operand", batch_mm::run),
     Pass::graph("canonicalize", "Renumbers values in order of appearance", canonicalize::run),
     Pass::graph("canonicalize-graph-fuser-ops", "Alias of canonicalize-ops under PyTorch's name", canonicalize_ops::run),
@@ -229,7 +231,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,functionalize,remove-mutation{exact history},functionalize-tensors,functionalize-containers,cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),
-    ("record-finish", "batch-mm,canonicalize-ops,dce-graph,split-sums,fuse,append-carried"),
+    ("record-finish", "batch-carried-mm,batch-mm,canonicalize-ops,dce-graph,split-sums,fuse,append-carried"),
     ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples,functionalize-containers"),
     ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph),functionalize-containers,dce-graph"),
     ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-turns=1000},remove-list-mutation,lower-simple-tuples,dce-graph),functionalize-containers,cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
