@@ -66,6 +66,8 @@ struct Setting {
     differentiates_from: Option<usize>,
     fails: Option<usize>,
     strict_fusion: bool,
+    /// Bytes that a call may keep for its backward.
+    max_kept: Option<u64>,
 }
 
 /// Finds the original place of a place in generated code.
@@ -142,6 +144,13 @@ impl Program {
         self.with_module(self.0.module.clone(), Setting { fails: Some(number), ..self.setting() })
     }
 
+    /// The same program, whose plans keep at most so many bytes for the backward of a call, as far as types tell and
+    /// arguments can give the rest again: what would be more is computed again in the backward, products too, the cheapest first. Gradients
+    /// stay the same. [`PlanReport::kept_bytes`] says what is kept.
+    pub fn keeping_at_most(&self, bytes: u64) -> Program {
+        self.with_module(self.0.module.clone(), Setting { max_kept: Some(bytes), ..self.setting() })
+    }
+
     /// The same program, whose calls fail where work is not in a fusion group or a layer, naming each such op and why. Programs with plans
     /// do the same for what stands within `torch.jit.strict_fusion`.
     pub fn strictly_fused(&self) -> Program {
@@ -200,6 +209,7 @@ impl Program {
             differentiates_from: Some(inner.differentiates_from),
             fails: inner.forced.as_ref().map(|forced| forced.number()),
             strict_fusion: inner.strict_fusion,
+            max_kept: inner.executor.as_ref().and_then(Executor::max_kept),
         }
     }
 
@@ -508,7 +518,9 @@ impl Inner {
             codes: RwLock::default(),
             constants: Constants::default(),
             backend: setting.backend,
-            executor: setting.plans.map(|kinds| Executor::new(forced.clone(), device.is_some(), kinds)),
+            executor: setting.plans.map(|kinds| {
+                Executor::new(forced.clone(), device.is_some(), kinds).keeping_at_most(setting.max_kept)
+            }),
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
             strict_fusion: setting.strict_fusion,

@@ -229,3 +229,29 @@ pub(super) fn have_the_gradients_of_the_tape(programs: &[(&str, &str)]) {
         assert!(report.recording > 0, "{name}");
     }
 }
+
+/// Bits of gradients, and bytes kept for them, with a limit of these.
+fn kept_within(limit: Option<u64>) -> (Vec<Option<Vec<f64>>>, u64) {
+    let text = "def f(x: Tensor, w: Tensor, b: Tensor, k: int):
+    h = torch.softmax(torch.tanh(x.mm(w)).mm(w.t()), 1) * b
+    for i in range(k):
+        h = torch.tanh(h.mm(w)) + torch.layer_norm(h, [4])
+    return (h.mm(w).exp() * h).sum()
+";
+    let program = program(text, true);
+    let program = limit.map_or(program.clone(), |limit| program.keeping_at_most(limit));
+    let found = gradients(&program, 60, false);
+    assert_eq!(program.plan_report().recording, 1, "{:?}", program.plan_report().unplanned);
+    (found, program.plan_report().kept_bytes)
+}
+
+#[test]
+fn what_is_not_kept_is_computed_again_to_the_same_bits() {
+    let (gradients, all) = kept_within(None);
+    for limit in [all / 2, all / 8, 100, 0] {
+        let (again, kept) = kept_within(Some(limit));
+        assert_eq!(again, gradients, "with {limit} bytes");
+        assert!(kept <= limit, "{kept} bytes are kept where {limit} may be");
+    }
+    assert!(all > 1000);
+}

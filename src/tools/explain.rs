@@ -14,7 +14,7 @@ use super::load::load_shown;
 use super::making;
 use super::numerics::Numerics;
 use super::observe::{Event, Watch, kernel_name};
-use super::prepare::{self, DeviceOptions, GuardOptions, PlanOptions};
+use super::prepare::{self, DeviceOptions, GuardOptions, KeptOptions, PlanOptions};
 use super::table::{Table, bytes, time};
 use super::threads::ThreadOptions;
 use crate::diag::Result;
@@ -60,6 +60,8 @@ pub struct Options {
     device: DeviceOptions,
     #[command(flatten)]
     guards: GuardOptions,
+    #[command(flatten)]
+    kept: KeptOptions,
     #[command(flatten)]
     numerics: Numerics,
     #[command(flatten)]
@@ -115,7 +117,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let settings = Settings { log: log.clone(), ..prepare::called(&loaded.program, &entry) };
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = prepare::placed(program, options.device.open(io)?.as_ref());
-    let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT)).logging(&log);
+    let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT));
+    let program = options.kept.apply(program).logging(&log);
     let call = |run: &Run, io: &Io<'_>| {
         let arguments = given.values(options.seed, io.directory)?;
         if options.wrt.is_empty() {

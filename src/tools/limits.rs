@@ -38,7 +38,7 @@ pub struct LimitOptions {
     pub(in crate::tools) owns_process: bool,
 }
 
-fn bytes(text: &str) -> std::result::Result<u64, String> {
+pub(super) fn bytes(text: &str) -> std::result::Result<u64, String> {
     limits::bytes_of(text).map_err(|error| error.message().to_string())
 }
 

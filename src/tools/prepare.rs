@@ -98,6 +98,25 @@ impl PlanOptions {
     }
 }
 
+/// What a command that runs backwards lets calls keep for them.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct KeptOptions {
+    /// What a call may keep for its backward besides its arguments: '20M'. More is computed again there, what costs least first
+    /// [default: what is dear to compute is kept]
+    #[arg(long, value_name = "SIZE", value_parser = super::limits::bytes)]
+    max_kept: Option<u64>,
+}
+
+impl KeptOptions {
+    /// The program, whose plans keep no more.
+    pub fn apply(self, program: Program) -> Program {
+        match self.max_kept {
+            Some(bytes) => program.keeping_at_most(bytes),
+            None => program,
+        }
+    }
+}
+
 /// What runs fusion groups and kernels.
 #[derive(Args, Clone, Debug)]
 pub struct DeviceOptions {

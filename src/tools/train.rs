@@ -5,7 +5,7 @@ use super::cli;
 use super::curve::Curve;
 use super::inputs::{self, named_options};
 use super::io::Io;
-use super::prepare::{GradientOptions, PlanOptions};
+use super::prepare::{GradientOptions, KeptOptions, PlanOptions};
 use super::progress::Progress;
 use super::save::{Opened, write_file};
 use super::threads::ThreadOptions;
@@ -109,6 +109,8 @@ pub struct Options {
     #[command(flatten)]
     plans: PlanOptions,
     #[command(flatten)]
+    kept: KeptOptions,
+    #[command(flatten)]
     cache: CacheOptions,
     #[command(flatten)]
     threads: ThreadOptions,
@@ -178,6 +180,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 /// The trainer that the words describe.
 fn trainer(options: &Options, program: &Program, io: &mut Io<'_>) -> Result<Trainer> {
     let program = options.first.planned(program, options.plans, &options.file, io)?;
+    let program = options.kept.apply(program);
     let (optimizer, given) = named_options("--optimizer", &options.optimizer)?;
     let optimizer = Optimizer::new(&optimizer, &given)?;
     let program_registry = &Arc::clone(program.registry());

@@ -78,13 +78,19 @@ pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> 
     Ok(Backward { graph, reads, follows, keeps })
 }
 
-/// Differentiates as [`backward`] does, and splits the work so that what is worth it is kept between the parts. A gradient is
-/// taken of each output that hangs on a wanted input.
-pub fn split(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) -> Result<Split> {
+/// Differentiates as [`backward`] does, and splits the work so that what is worth it is kept between the parts: at most `max_kept`
+/// bytes, where that is said and the inputs can give the rest again. A gradient is taken of each output that hangs on a wanted
+/// input.
+pub fn split(
+    graph: &Graph,
+    inputs: &[bool],
+    max_kept: Option<u64>,
+    registry: &Arc<Registry>,
+) -> Result<Split> {
     let follows = reverse::follows(graph, inputs, registry)?;
     let wanted = Wanted { inputs, outputs: &follows };
     let (joint, follows, keeps) = finished(graph, wanted, registry, true)?;
-    let split = split::split(&joint, inputs.len(), follows.len(), registry)?;
+    let split = split::split(&joint, (inputs.len(), follows.len()), max_kept, registry)?;
     let Split { mut forward, mut backward, kept, kept_bytes, .. } = split;
     let module = Module::default();
     let context = Context::new(registry, &module);

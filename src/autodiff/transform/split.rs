@@ -25,14 +25,22 @@ const UNKNOWN_BYTES: u64 = 1 << 20;
 const NUMBER_BYTES: u64 = 16;
 
 /// Splits `joint`, whose inputs are those of the forward and then gradients, and whose outputs are `outputs` of the forward and
-/// then gradients.
-pub(super) fn split(joint: &Graph, inputs: usize, outputs: usize, registry: &Registry) -> Result<Split> {
+/// then gradients. What is kept takes at most `max_kept` bytes, as far as types tell and the inputs can give the rest again.
+pub(super) fn split(
+    joint: &Graph,
+    (inputs, outputs): (usize, usize),
+    max_kept: Option<u64>,
+    registry: &Registry,
+) -> Result<Split> {
     // What is written to hangs on more than its operands.
     if joint.all_ops().into_iter().any(|op| facts(registry, joint, op).writes) {
         return Err(Diagnostic::unsupported("a derivative writes to a list"));
     }
-    let parts = Parts::of(joint, inputs, registry)?;
-    let kept = parts.cut(joint, inputs, outputs)?;
+    let mut parts = Parts::of(joint, inputs, registry)?;
+    let mut kept = parts.cut(joint, inputs, outputs)?;
+    if let Some(limit) = max_kept.filter(|limit| bytes_of_all(joint, &kept) > *limit) {
+        kept = parts.cut_within(joint, (inputs, outputs), limit, registry)?;
+    }
     let all = joint.outputs().to_vec();
     let (front, gradients) = all.split_at(outputs.min(all.len()));
     let mut forward = joint.clone();
@@ -51,7 +59,7 @@ pub(super) fn split(joint: &Graph, inputs: usize, outputs: usize, registry: &Reg
         let input = backward.insert_param(root, inputs + n, ty);
         backward.replace_all_uses(*value, input);
     }
-    let kept_bytes = kept.iter().map(|value| bytes_of(joint.ty(*value))).sum();
+    let kept_bytes = bytes_of_all(joint, &kept);
     Ok(Split { forward, backward, kept: kept.len(), kept_bytes, ..Split::default() })
 }
 
@@ -134,6 +142,38 @@ impl Parts {
         // Inputs are handed to the backward in any case.
         let inputs: HashSet<ValueId> = order.collect();
         Ok(inner.filter(|value| cut.contains(value) && !inputs.contains(value)).collect())
+    }
+
+    /// The same where what is kept may take so many bytes: of the ops whose results are else kept, those that cost least for each
+    /// byte of a result are computed again, as few of them as are enough.
+    fn cut_within(
+        &mut self,
+        joint: &Graph,
+        (inputs, outputs): (usize, usize),
+        limit: u64,
+        registry: &Registry,
+    ) -> Result<Vec<ValueId>> {
+        let may_run_again = |op: &OpId| {
+            let facts = facts(registry, joint, *op);
+            !facts.effects.intersects(Effects::RANDOM | Effects::WRITES_WORLD)
+        };
+        let others =
+            self.forward.iter().filter(|op| !self.cheap.contains(*op)).filter(|op| may_run_again(op));
+        let mut others: Vec<OpId> = others.copied().collect();
+        others.sort_by_cached_key(|op| work_a_byte(joint, *op));
+        let own = self.cheap.clone();
+        // The more may be computed again, the less is kept: the fewest ops by bisection.
+        let (mut enough, mut least) = (others.len(), 0);
+        while least < enough {
+            let middle = least + (enough - least) / 2;
+            self.cheap = own.iter().chain(&others[..middle]).copied().collect();
+            match bytes_of_all(joint, &self.cut(joint, inputs, outputs)?) <= limit {
+                true => enough = middle,
+                false => least = middle + 1,
+            }
+        }
+        self.cheap = own.iter().chain(&others[..enough]).copied().collect();
+        self.cut(joint, inputs, outputs)
     }
 
     /// Values of the forward that the backward uses.
@@ -243,6 +283,24 @@ fn is_cheap(graph: &Graph, op: OpId, registry: &Registry) -> Result<bool> {
             def.family,
             Family::Elementwise | Family::View | Family::Create | Family::Host | Family::Container
         ))
+}
+
+/// How much is to be done for each byte of an op's results, as an order: the elements that it reads, for products times the length
+/// of what is summed over; a loop counts as a product of all that it reads.
+fn work_a_byte(graph: &Graph, op: OpId) -> u64 {
+    let numel = |value: &ValueId| bytes_of(graph.ty(*value)) / 4;
+    let read: u64 = used(graph, op).iter().map(numel).sum();
+    let given: u64 = graph.results(op).iter().map(|value| bytes_of(graph.ty(*value))).sum();
+    let sizes = graph.operand(op, 0).and_then(|value| graph.ty(value).as_tensor()?.sizes.as_ref());
+    let length =
+        sizes.and_then(|sizes| sizes.last()?.known()).and_then(|n| u64::try_from(n).ok()).unwrap_or(1);
+    let is_product = graph.operands(op).iter().filter(|v| graph.ty(**v).is_tensor()).count() > 1;
+    let work = if is_product { given.saturating_mul(length) } else { read };
+    work.saturating_mul(16) / given.max(1)
+}
+
+fn bytes_of_all(graph: &Graph, values: &[ValueId]) -> u64 {
+    values.iter().map(|value| bytes_of(graph.ty(*value))).sum()
 }
 
 fn is_list_of_tensors(ty: &Type) -> bool {

@@ -58,6 +58,8 @@ pub(super) struct Subject<'a> {
     pub(super) context: code::Context<'a>,
     /// What other plans have packed.
     pub(super) packed: &'a Packed,
+    /// Bytes that a call may keep for its backward.
+    pub(super) max_kept: Option<u64>,
 }
 
 impl<'a> Subject<'a> {

@@ -60,6 +60,8 @@ pub(super) struct Executor {
     forced: Option<Arc<Forced>>,
     /// For how many kinds of arguments a function keeps plans, whatever runs say.
     kinds: usize,
+    /// Bytes that a call may keep for its backward.
+    max_kept: Option<u64>,
 }
 
 /// The plans of a function.
@@ -111,7 +113,18 @@ impl Executor {
             packed: Packed::default(),
             forced,
             kinds,
+            max_kept: None,
         }
+    }
+
+    /// The executor with a limit of the bytes that a call keeps for its backward.
+    pub(super) fn keeping_at_most(self, max_kept: Option<u64>) -> Executor {
+        Executor { max_kept, ..self }
+    }
+
+    /// That limit.
+    pub(super) fn max_kept(&self) -> Option<u64> {
+        self.max_kept
     }
 
     /// For how many kinds of arguments a function keeps plans, whatever runs say.
@@ -254,7 +267,8 @@ impl Executor {
         let begin = Instant::now();
         let Call { module, function, instance, arguments, context } = *call;
         let packed = &self.packed;
-        let subject = Subject { module, function, instance, arguments, context, packed };
+        let max_kept = self.max_kept;
+        let subject = Subject { module, function, instance, arguments, context, packed, max_kept };
         let updates = self.updates.as_ref().filter(|_| updates::may_update(&subject));
         let pipeline = updates.unwrap_or(&self.pipeline).as_ref().map_err(Clone::clone)?;
         let built = build::build(&subject, (pipeline, updates.is_some()), run)?;

@@ -244,7 +244,7 @@ impl Recording {
         let given = subject.arguments.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
         let others = parameters.iter().chain(&buffers).map(Tensor::requires_grad);
         let wanted: Vec<bool> = given.chain(others).chain(std::iter::repeat_n(false, drawn)).collect();
-        let split = autodiff::split(&graph, &wanted, &shared)?;
+        let split = autodiff::split(&graph, &wanted, subject.max_kept, &shared)?;
         let outputs = split.follows.len() - written.len();
         if split.follows[outputs..].contains(&true) {
             return Err(Diagnostic::unsupported("a call that records gradients makes a buffer require grad"));

@@ -13,7 +13,7 @@ use super::inputs::InputOptions;
 use super::io::Io;
 use super::making;
 use super::numerics::Numerics;
-use super::prepare::{DeviceOptions, PlanOptions};
+use super::prepare::{DeviceOptions, KeptOptions, PlanOptions};
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::resources::pool;
@@ -68,6 +68,8 @@ pub struct Options {
     device: DeviceOptions,
     #[command(flatten)]
     plans: PlanOptions,
+    #[command(flatten)]
+    kept: KeptOptions,
     #[command(flatten)]
     cache: CacheOptions,
     #[command(flatten)]

@@ -114,7 +114,7 @@ impl Subject {
             io.err,
         )?;
         let program = prepare::placed(program, options.device.open(io)?.as_ref());
-        let program = options.plans.apply(program, passes);
+        let program = options.kept.apply(options.plans.apply(program, passes));
         let load = start.elapsed();
         let training = match &self.what {
             What::Case(case) if case.train.is_some() => {
