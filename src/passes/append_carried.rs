@@ -1,10 +1,15 @@
 //! Lists that a loop carries and copies with one item more in each turn are appended to instead: `items = items + [x]` is done in
 //! the time of one append. The list must be empty when the loop begins, and nothing but the loop may see it meanwhile; a new one
 //! is made for each run. So the lists grow that a forward keeps for its backward.
+//!
+//! Those that it copies with another item in a place, or without the last one, as gradients of lists are, are written to in the
+//! same way: the loop begins with a copy of its own.
 
 use super::Context;
+use super::variables::put;
 use crate::diag::Result;
-use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
+use crate::dialects::fusion::items::SET_ITEM;
+use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
@@ -13,15 +18,109 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             continue;
         }
         for n in 0..graph.result_count(op) {
-            let Some(found) = Growth::of(graph, op, n) else { continue };
-            if !context.step(|| format!("appends to list {n} that is carried by {}", graph.op_line(op))) {
+            let (growth, change) = (Growth::of(graph, op, n), Change::of(graph, op, n));
+            if growth.is_none() && change.is_none() {
+                continue;
+            }
+            if !context.step(|| format!("writes to list {n} that is carried by {}", graph.op_line(op))) {
                 return Ok(changed);
             }
-            found.append(graph, op, n);
+            if let Some(growth) = growth {
+                growth.append(graph, op, n);
+            } else if let Some(change) = change {
+                change.write(graph, op, n);
+            }
             changed = true;
         }
     }
     Ok(changed)
+}
+
+/// A list of which a turn changes an item, or takes the last one away.
+struct Change {
+    param: ValueId,
+    body: BlockId,
+    /// The op that makes the other list.
+    made: OpId,
+    /// Whether it is one without the last item.
+    shortens: bool,
+}
+
+impl Change {
+    fn of(graph: &Graph, op: OpId, n: usize) -> Option<Change> {
+        let &[body] = graph.nested_blocks(op) else { return None };
+        let param = *graph.params(body).get(n + 1)?;
+        let left = *graph.block_results(body).get(n + 1)?;
+        let made =
+            graph.def_op(left).filter(|op| graph.parent(*op) == Some(body) && graph.has_one_use(left))?;
+        let shortens = match graph.kind(made).as_str() {
+            SET_ITEM => false,
+            "aten::slice" if is_all_but_the_last(graph, made, param) => true,
+            _ => return None,
+        };
+        let is_read = |user: OpId| {
+            let reads = matches!(
+                graph.kind(user).as_str(),
+                "aten::len" | "aten::__getitem__" | "aten::slice" | "aten::add" | "aten::list"
+            );
+            // The last item goes at the end of the turn, another is set where the op stands.
+            reads && (shortens || ancestor(graph, user, body).is_some_and(|at| graph.is_before(at, made)))
+        };
+        let is_own = graph.operand(made, 0) == Some(param)
+            && graph.operands(made).iter().skip(1).all(|value| *value != param)
+            && graph.uses(param).all(|used| used.op == made || is_read(used.op));
+        is_own.then_some(Change { param, body, made, shortens })
+    }
+
+    fn write(self, graph: &mut Graph, op: OpId, n: usize) {
+        let ty = graph.ty(self.param).clone();
+        if let Some(start) = graph.operand(op, n + 2) {
+            let own = put(graph, op, "aten::list", &[start], &ty);
+            graph.set_operand(op, n + 2, own);
+        }
+        if !self.shortens {
+            let operands = graph.operands(self.made).to_vec();
+            let set = put(graph, self.made, "aten::_set_item", &operands, &ty);
+            graph.replace_op(self.made, &[set]);
+            return;
+        }
+        let end = graph.terminator(self.body);
+        let last = put(graph, end, "prim::Constant", &[], &Type::int());
+        if let Some(constant) = graph.def_op(last) {
+            graph.set_attr(constant, "value", Attr::Int(-1));
+        }
+        let delete = graph.create(Symbol::new("aten::Delete"), &[self.param, last], &[]);
+        graph.set_location_id(delete, graph.location_id(self.made));
+        graph.insert_before(delete, end);
+        graph.replace_op(self.made, &[self.param]);
+    }
+}
+
+/// Whether an op gives a list but for its last item: `list[:len(list) - 1]`.
+fn is_all_but_the_last(graph: &Graph, slice: OpId, list: ValueId) -> bool {
+    let constant = |value: Option<ValueId>| {
+        let op =
+            value.and_then(|value| graph.def_op(value)).filter(|op| graph.kind(*op) == "prim::Constant")?;
+        Some(graph.attr(op, "value").cloned().unwrap_or(Attr::None))
+    };
+    let begins = matches!(constant(graph.operand(slice, 1)), Some(Attr::None | Attr::Int(0)));
+    let is_every = constant(graph.operand(slice, 3)) == Some(Attr::Int(1));
+    let end = graph.operand(slice, 2).and_then(|end| graph.def_op(end));
+    let is_end = end.is_some_and(|sub| {
+        let len = graph.operand(sub, 0).and_then(|len| graph.def_op(len));
+        graph.kind(sub) == "aten::sub"
+            && constant(graph.operand(sub, 1)) == Some(Attr::Int(1))
+            && len.is_some_and(|len| graph.kind(len) == "aten::len" && graph.operand(len, 0) == Some(list))
+    });
+    begins && is_every && is_end
+}
+
+/// The op of a block that an op is or stands in.
+fn ancestor(graph: &Graph, mut op: OpId, home: BlockId) -> Option<OpId> {
+    while graph.parent(op) != Some(home) {
+        op = graph.owner(graph.parent(op)?)?;
+    }
+    Some(op)
 }
 
 /// A list that grows by an item a turn.

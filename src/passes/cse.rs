@@ -94,7 +94,7 @@ impl Cse<'_> {
         let equal = graph.uses(value).map(|u| u.op).filter(|user| {
             *user != op && graph.nested_blocks(*user).is_empty() && is_equal(graph, *user, op)
         });
-        let before = equal.filter(|user| self.stays(graph, *user));
+        let before = equal.filter(|user| !self.db.op_has_writers(graph, *user));
         let places = before.filter_map(|user| Some((self.place_before(graph, user, op)?, user)));
         let first =
             places.reduce(|a, b| if a.0 < b.0 || (a.0 == b.0 && graph.is_before(a.1, b.1)) { a } else { b });
@@ -172,13 +172,7 @@ impl Cse<'_> {
 
     /// Whether an op computes something that nothing changes later.
     fn may_merge(&mut self, graph: &Graph, op: OpId) -> bool {
-        self.computes(graph, op) && self.stays(graph, op)
-    }
-
-    /// Whether nothing writes to what an op gives, or asks what object it is.
-    fn stays(&self, graph: &Graph, op: OpId) -> bool {
-        let is_compared = graph.results(op).iter().any(|result| self.db.is_compared(*result));
-        !is_compared && !self.db.op_has_writers(graph, op)
+        self.computes(graph, op) && !self.db.op_has_writers(graph, op)
     }
 
     /// Whether running the op once is as good as twice.

@@ -112,7 +112,7 @@ pub use unfused::{producers, users, why_apart, why_outside};
 /// All passes, one row each, in the order of `--help-passes`.
 #[rustfmt::skip]
 pub static TABLE: &[Pass] = &[
-    Pass::graph("append-carried", "Appends to lists that loops carry and copy with one item more", append_carried::run),
+    Pass::graph("append-carried", "Writes to lists that loops carry, instead of copying them with one item more, less, or changed", append_carried::run),
     Pass::graph("assign-layouts", "Assigns channels-last layouts to packed convolutions and restores strides where they are observable", assign_layouts::run),
     Pass::graph("autocast", "Casts inputs of ops within `with torch.autocast(...)` as PyTorch does", autocast::run).options(autocast::OPTIONS),
     Pass::graph("batch-carried-mm", "Makes one product, behind a loop, of products that it sums over its turns", batch_carried_mm::run),
