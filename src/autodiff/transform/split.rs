@@ -226,7 +226,7 @@ impl Net {
         let (entry, exit) = (self.graph.add_node(()), self.graph.add_node(()));
         // A list is made again of what it holds, but for one that a loop fills.
         let is_filled = joint.def_op(value).is_some_and(|op| !joint.nested_blocks(op).is_empty());
-        let weight = match is_list_of_tensors(joint.ty(value)) {
+        let weight = match holds_tensors(joint.ty(value)) {
             true if is_filled => UNKNOWN_BYTES,
             true => NEVER,
             false => weight,
@@ -299,12 +299,18 @@ fn work_a_byte(graph: &Graph, op: OpId) -> u64 {
     work.saturating_mul(16) / given.max(1)
 }
 
+/// The bytes of what is kept; of lists, whose lengths loops decide, a guess.
 fn bytes_of_all(graph: &Graph, values: &[ValueId]) -> u64 {
-    values.iter().map(|value| bytes_of(graph.ty(*value))).sum()
+    let bytes = |ty: &Type| if holds_tensors(ty) { UNKNOWN_BYTES } else { bytes_of(ty) };
+    values.iter().map(|value| bytes(graph.ty(*value))).sum()
 }
 
-fn is_list_of_tensors(ty: &Type) -> bool {
-    matches!(ty.kind(), TypeKind::List(element) if element.is_tensor())
+/// Whether a type is of lists with tensors in them.
+fn holds_tensors(ty: &Type) -> bool {
+    match ty.kind() {
+        TypeKind::List(item) => item.is_tensor() || holds_tensors(item),
+        _ => false,
+    }
 }
 
 fn weight(graph: &Graph, value: ValueId) -> u64 {
