@@ -76,25 +76,17 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    /// Fails where a way decides whether an output requires grad, as anybody can ask that.
-    pub(super) fn check_outputs(&self, inputs: &[bool]) -> Result<()> {
+    /// The values that are followed whichever way is taken.
+    pub(super) fn surely(&self, inputs: &[bool]) -> HashSet<ValueId> {
         let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
         let wanted: HashSet<ValueId> = wanted.map(|(input, _)| *input).collect();
         let mut held: HashMap<OpId, Vec<bool>> = HashMap::new();
-        let mut sure;
         // What a turn leaves is taken to be followed surely until it turns out not to be.
         loop {
-            sure = wanted.clone();
+            let mut sure = wanted.clone();
             if !self.surely_followed(self.graph.root(), &mut sure, &mut held) {
-                break;
+                return sure;
             }
-        }
-        let is_open = |output: &&ValueId| self.follows.contains(*output) && !sure.contains(*output);
-        match self.graph.outputs().iter().find(is_open) {
-            Some(_) => Err(refused(
-                "a result that requires grad where some way is taken is differentiated by the tape",
-            )),
-            None => Ok(()),
         }
     }
 

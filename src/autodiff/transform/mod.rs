@@ -11,12 +11,15 @@
 mod broadcasts;
 mod lists;
 mod marks;
+mod open;
 mod regions;
 mod reverse;
 mod split;
 mod texts;
 
 pub use split::bytes_of;
+
+use reverse::Built;
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
@@ -50,7 +53,7 @@ pub struct Backward {
 /// A forward graph that gives besides its outputs what its backward graph takes.
 #[derive(Debug, Default)]
 pub struct Split {
-    /// From the inputs to the outputs, then what is kept.
+    /// From the inputs to the outputs, then bools for those that are `open`, then what is kept.
     pub forward: Graph,
     /// From the inputs, what is kept and the gradients of outputs that have one, to the gradients of inputs that want one.
     pub backward: Graph,
@@ -62,6 +65,8 @@ pub struct Split {
     pub reads: Vec<bool>,
     /// Which outputs hang on an input that wants a gradient.
     pub follows: Vec<bool>,
+    /// Outputs that do so where some way is taken: the forward says behind its outputs, in this order, whether they did.
+    pub open: Vec<usize>,
     /// Whether a cell reads elements of the forward graph's values, which the tape would have kept.
     pub keeps: bool,
 }
@@ -73,7 +78,7 @@ static CLEAN: LazyLock<Result<Pipeline>> =
 /// Differentiates a graph whose types say what is known of its inputs. Fails with `Unsupported` for what only the tape can
 /// do: writes, random numbers, ops without a derivative.
 pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> Result<Backward> {
-    let (graph, follows, keeps) = finished(graph, wanted, registry, false)?;
+    let Built { graph, follows, keeps, .. } = finished(graph, wanted, registry, false)?;
     let reads = reads(&graph, wanted.inputs.len());
     Ok(Backward { graph, reads, follows, keeps })
 }
@@ -89,8 +94,9 @@ pub fn split(
 ) -> Result<Split> {
     let follows = reverse::follows(graph, inputs, registry)?;
     let wanted = Wanted { inputs, outputs: &follows };
-    let (joint, follows, keeps) = finished(graph, wanted, registry, true)?;
-    let split = split::split(&joint, (inputs.len(), follows.len()), max_kept, registry)?;
+    let Built { graph: joint, follows, open, keeps } = finished(graph, wanted, registry, true)?;
+    let outputs = follows.len() + open.len();
+    let split = split::split(&joint, (inputs.len(), outputs), max_kept, registry)?;
     let Split { mut forward, mut backward, kept, kept_bytes, .. } = split;
     let module = Module::default();
     let context = Context::new(registry, &module);
@@ -109,7 +115,7 @@ pub fn split(
         forward.remove_param(root, inputs.len());
     }
     let reads = reads(&backward, inputs.len());
-    Ok(Split { forward, backward, kept, kept_bytes, reads, follows, keeps })
+    Ok(Split { forward, backward, kept, kept_bytes, reads, follows, open, keeps })
 }
 
 /// A graph whose random ops (dropout, attention and recurrent layers with it) are what their derivatives compute them from, so that
@@ -118,19 +124,15 @@ pub fn unfolded_draws(graph: &Graph, registry: &Arc<Registry>) -> Result<Graph> 
     reverse::unfolded_draws(graph, registry)
 }
 
-fn finished(
-    graph: &Graph,
-    wanted: Wanted<'_>,
-    registry: &Arc<Registry>,
-    joint: bool,
-) -> Result<(Graph, Vec<bool>, bool)> {
+fn finished(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>, joint: bool) -> Result<Built> {
     let module = Module::default();
     let context = Context::new(registry, &module);
-    let (mut graph, follows, keeps) = reverse::build(graph, wanted, registry, joint)?;
-    FINISH.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
-    broadcasts::run(&mut graph, registry, &texts::Texts::of(registry))?;
-    CLEAN.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
-    Ok((graph, follows, keeps))
+    let mut built = reverse::build(graph, wanted, registry, joint)?;
+    let graph = &mut built.graph;
+    FINISH.as_ref().map_err(Clone::clone)?.run_graph(graph, &context)?;
+    broadcasts::run(graph, registry, &texts::Texts::of(registry))?;
+    CLEAN.as_ref().map_err(Clone::clone)?.run_graph(graph, &context)?;
+    Ok(built)
 }
 
 fn reads(graph: &Graph, inputs: usize) -> Vec<bool> {

@@ -25,26 +25,41 @@ const MAX_OPS: usize = 60_000;
 static SPECIALIZE: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("derivative"));
 static PREPARE: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("forward"));
 
-/// The forward graph with the backward behind it; which outputs of the forward are followed; whether cells read elements of its
-/// values. The outputs of the forward stay before the gradients where the graph is to be `joint`.
+/// A graph with its backward.
+pub(super) struct Built {
+    pub(super) graph: Graph,
+    /// Which outputs of the forward are followed.
+    pub(super) follows: Vec<bool>,
+    /// Those of which a bool behind the outputs says whether they require grad.
+    pub(super) open: Vec<usize>,
+    /// Whether cells read elements of values of the forward.
+    pub(super) keeps: bool,
+}
+
+/// The forward graph with the backward behind it. The outputs of the forward stay before the gradients where the graph is to be
+/// `joint`.
 pub(super) fn build(
     graph: &Graph,
     wanted: Wanted<'_>,
     registry: &Arc<Registry>,
     joint: bool,
-) -> Result<(Graph, Vec<bool>, bool)> {
+) -> Result<Built> {
     let mut reverse = Reverse::marked(graph, wanted.inputs, registry)?;
     let forward: Vec<OpId> = reverse.graph.block_ops(reverse.graph.root()).collect();
     let inputs = reverse.graph.inputs().to_vec();
     let outputs = reverse.graph.outputs().to_vec();
     let follows = reverse.followed();
     reverse.keep_turns()?;
+    let open = if joint { reverse.open_outputs(wanted.inputs)? } else { Vec::new() };
     reverse.seed(wanted.outputs)?;
     for op in forward.into_iter().rev() {
         reverse.op(op)?;
     }
-    reverse.finish(if joint { outputs } else { Vec::new() }, &inputs, wanted.inputs)?;
-    Ok((reverse.graph, follows, reverse.keeps))
+    let front = if joint { outputs } else { Vec::new() };
+    let front = front.into_iter().chain(open.iter().map(|(_, flag)| *flag)).collect();
+    reverse.finish(front, &inputs, wanted.inputs)?;
+    let open = open.into_iter().map(|(output, _)| output).collect();
+    Ok(Built { graph: reverse.graph, follows, open, keeps: reverse.keeps })
 }
 
 /// Which outputs of a graph hang on inputs that want a gradient.
@@ -121,7 +136,6 @@ impl Reverse<'_> {
         fold_modes(&mut reverse.graph, registry, true)?;
         reverse.prepare()?;
         reverse.mark(inputs)?;
-        reverse.check_outputs(inputs)?;
         Ok(reverse)
     }
 
@@ -306,7 +320,7 @@ impl Reverse<'_> {
     }
 
     /// Whether an op gives all tensors of the list that is its operand.
-    fn takes_apart(&self, op: OpId) -> bool {
+    pub(super) fn takes_apart(&self, op: OpId) -> bool {
         let lists = self.graph.operands(op);
         self.graph.kind(op) == UNPACK && lists.iter().all(|list| is_tensor_list(self.graph.ty(*list)))
     }

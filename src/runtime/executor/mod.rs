@@ -12,6 +12,7 @@ mod guarded;
 mod making;
 mod recording;
 mod replay;
+mod results;
 mod spec;
 #[cfg(test)]
 mod tests;

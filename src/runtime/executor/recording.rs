@@ -15,12 +15,13 @@ use super::super::interpreter::execute;
 use super::super::program::Inner;
 use super::build::{Plan, Subject, compile_groups, optimized};
 use super::replay::Replay;
+use super::results::Results;
 use super::{draws, spec};
 use crate::analysis::{AliasDb, facts};
 use crate::autodiff;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Autograd, Outputs, Region, Registry, Run};
-use crate::ir::{Attr, Graph, Module, OpId, TypeKind, ValueDef, ValueId};
+use crate::ir::{Attr, Graph, Module, OpId, Type, TypeKind, ValueDef, ValueId};
 use crate::passes::{self, Context, Pipeline};
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -57,9 +58,12 @@ pub struct Recording {
     wanted: Vec<bool>,
     reads: Vec<bool>,
     follows: Vec<bool>,
+    /// Of tensors that the forward gives, those of which a bool says whether they require grad.
+    open: Vec<usize>,
     keeps: bool,
-    /// How many outputs the function has; what is kept follows them.
-    outputs: usize,
+    /// How results are made of what the forward gives: first tensors, then other values, then what buffers become, then the bools,
+    /// then what is kept.
+    results: Results,
     is_tuple: bool,
     /// Bytes that a call keeps for its backward besides operands.
     pub(super) kept_bytes: u64,
@@ -228,7 +232,8 @@ impl Recording {
         let plain = code::Context { forced: None, ..subject.context };
         let is_tuple = spread_tuple(&mut graph);
         PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
-        check_outputs(&graph, &context)?;
+        let results = Results::take_apart(&mut graph, plain)?;
+        check_outputs(&graph, &results, &context)?;
         let first = graph.inputs().len() - buffers.len();
         let draws = draws::take(&mut graph, &shared, &context)?.map(Arc::new);
         let drawn = graph.inputs().len() - first - buffers.len();
@@ -245,12 +250,12 @@ impl Recording {
         let others = parameters.iter().chain(&buffers).map(Tensor::requires_grad);
         let wanted: Vec<bool> = given.chain(others).chain(std::iter::repeat_n(false, drawn)).collect();
         let split = autodiff::split(&graph, &wanted, subject.max_kept, &shared)?;
-        let outputs = split.follows.len() - written.len();
+        let outputs = results.tensors + results.others;
         if split.follows[outputs..].contains(&true) {
             return Err(Diagnostic::unsupported("a call that records gradients makes a buffer require grad"));
         }
-        // Without what buffers become: a call that is repeated for other gradients writes nothing.
-        let (root, own) = (graph.root(), graph.outputs()[..outputs].to_vec());
+        // Only the tensors: a call that is repeated for other gradients writes nothing.
+        let (root, own) = (graph.root(), graph.outputs()[..results.tensors].to_vec());
         graph.set_block_results(root, &own);
         let (mut forward, mut backward) = (split.forward, split.backward);
         let finish = FINISH.as_ref().map_err(Clone::clone)?;
@@ -276,8 +281,9 @@ impl Recording {
             written,
             wanted,
             reads: split.reads.into_iter().chain(std::iter::repeat_n(true, split.kept)).collect(),
-            outputs,
-            follows: split.follows[..outputs].to_vec(),
+            follows: split.follows[..results.tensors].to_vec(),
+            open: split.open,
+            results,
             keeps: split.keeps,
             is_tuple,
             kept_bytes: split.kept_bytes + drawn_bytes,
@@ -355,9 +361,14 @@ impl Recording {
     ) -> Result<Value> {
         let count = operands.len();
         let mut values = operands;
-        let mut behind = results.drain(self.outputs.min(results.len())..);
+        let (tensors, others) = (self.results.tensors, self.results.others);
+        let mut behind = results.drain((tensors + others).min(results.len())..);
         for (buffer, becomes) in self.written.iter().zip(&mut behind) {
             self.buffers[*buffer].copy_from(becomes.to_tensor()?)?;
+        }
+        let mut follows = self.follows.clone();
+        for (open, flag) in self.open.iter().zip(&mut behind) {
+            follows[*open] = flag.to_bool()?;
         }
         for kept in behind {
             values.push(match kept {
@@ -366,11 +377,13 @@ impl Recording {
                 other => other,
             });
         }
-        let mut outputs = Vec::with_capacity(results.len());
-        for result in &results {
+        let mut outputs = Vec::with_capacity(tensors);
+        for result in results.iter().take(tensors) {
             outputs.push(result.to_tensor()?.clone());
         }
-        let region = CallRegion { this: Arc::clone(self), program: Arc::clone(program), operands: count };
+        let mut results = self.results.make(program, results, &values[..count], run)?;
+        let region =
+            CallRegion { this: Arc::clone(self), program: Arc::clone(program), operands: count, follows };
         autograd.region(Arc::new(region), &values, &outputs, run)?;
         Ok(match self.is_tuple {
             true => Value::tuple(results),
@@ -392,12 +405,18 @@ fn spread_tuple(graph: &mut Graph) -> bool {
     true
 }
 
-/// Fails where outputs are no tensors of their own: what is done to them later would be lost.
-fn check_outputs(graph: &Graph, context: &Context<'_>) -> Result<()> {
+/// Fails where outputs are no tensors of their own: what is done to them later would be lost; or hold tensors of which nobody knows.
+fn check_outputs(graph: &Graph, results: &Results, context: &Context<'_>) -> Result<()> {
     let refused = |why: &str| Err(Diagnostic::unsupported(why));
-    let outputs = graph.outputs();
-    if outputs.is_empty() || !outputs.iter().all(|output| graph.ty(*output).is_tensor()) {
-        return refused("a call that records gradients returns a non-tensor");
+    let (outputs, others) = graph.outputs().split_at(results.tensors);
+    if outputs.is_empty() {
+        return refused("a call that records gradients returns no tensor");
+    }
+    if let Some(other) = others.iter().find(|other| !is_plain(graph.ty(**other))) {
+        return refused(&format!(
+            "a call that records gradients returns a value of type {}",
+            graph.ty(*other)
+        ));
     }
     let db = AliasDb::new(context.registry, None, graph);
     for (n, output) in outputs.iter().enumerate() {
@@ -412,6 +431,20 @@ fn check_outputs(graph: &Graph, context: &Context<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether values of a type hold no tensors and cannot be written.
+fn is_plain(ty: &Type) -> bool {
+    match ty.kind() {
+        TypeKind::Int
+        | TypeKind::Float
+        | TypeKind::Bool
+        | TypeKind::Str
+        | TypeKind::Complex
+        | TypeKind::None => true,
+        TypeKind::Optional(inner) => is_plain(inner),
+        _ => false,
+    }
 }
 
 /// Fails where an op that gradients may follow looks at a buffer before it is written to for the last time: the tape knows whether
@@ -463,6 +496,8 @@ struct CallRegion {
     program: Arc<Inner>,
     /// How many of its values are operands; what was kept follows.
     operands: usize,
+    /// Which tensors of its results require grad.
+    follows: Vec<bool>,
 }
 
 impl Region for CallRegion {
@@ -475,7 +510,7 @@ impl Region for CallRegion {
     }
 
     fn follows(&self) -> &[bool] {
-        &self.this.follows
+        &self.follows
     }
 
     fn keeps(&self) -> bool {
@@ -497,7 +532,7 @@ impl Region for CallRegion {
         let this = &self.this;
         let own = wanted.get(..self.operands).unwrap_or(wanted);
         let all =
-            this.follows.iter().zip(gradients).all(|(follows, gradient)| *follows == gradient.is_some());
+            self.this.follows.iter().zip(gradients).all(|(follows, gradient)| *follows == gradient.is_some());
         if !all {
             let operands = values.get(..self.operands).unwrap_or(values);
             return this.others.gradients(&self.program, operands, gradients, own, run);

@@ -1,0 +1,126 @@
+//! What a call gives that records gradients: tensors, which the tape knows, and what stands around them. Tuples, lists and
+//! dictionaries at the end of its graph are taken apart, so that the graph gives what they are made of, and made again when the
+//! call has ended. It does not know how the graph is differentiated.
+
+use super::super::code::{self, Code};
+use super::super::interpreter::execute;
+use super::super::program::Inner;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::Run;
+use crate::ir::{Graph, OpId, ValueId};
+use crate::value::Value;
+use hashbrown::HashMap;
+use indexmap::IndexSet;
+use std::sync::Arc;
+
+/// How the results of a call are made of what its graph gives.
+pub(super) struct Results {
+    /// From tensors that the graph gives, other values that it gives, and operands that are given on, to the results.
+    code: Arc<Code>,
+    _graph: Arc<Graph>,
+    /// Tensors that the graph gives: its first outputs.
+    pub(super) tensors: usize,
+    /// Other values that it gives: the outputs behind these.
+    pub(super) others: usize,
+    /// Operands that the call gives on.
+    given: Vec<usize>,
+}
+
+impl Results {
+    /// Lets a graph give what its outputs are made of.
+    pub(super) fn take_apart(graph: &mut Graph, context: code::Context<'_>) -> Result<Results> {
+        let outputs = graph.outputs().to_vec();
+        let mut leaves = IndexSet::new();
+        outputs.iter().for_each(|output| collect(graph, *output, &mut leaves));
+        let inputs = graph.inputs().to_vec();
+        let (given, made): (Vec<ValueId>, Vec<ValueId>) =
+            leaves.into_iter().partition(|leaf| inputs.contains(leaf));
+        let (tensors, others): (Vec<ValueId>, Vec<ValueId>) =
+            made.into_iter().partition(|leaf| graph.ty(*leaf).is_tensor());
+        let mut rebuilt = Graph::new();
+        let mut map = HashMap::new();
+        for leaf in tensors.iter().chain(&others).chain(&given) {
+            map.insert(*leaf, rebuilt.add_input(graph.ty(*leaf).clone()));
+        }
+        for output in &outputs {
+            make_again(graph, *output, &mut rebuilt, &mut map);
+        }
+        let again: Option<Vec<ValueId>> = outputs.iter().map(|output| map.get(output).copied()).collect();
+        let again = again.ok_or_else(|| Diagnostic::internal("a result that is made of nothing"))?;
+        let root = rebuilt.root();
+        rebuilt.set_block_results(root, &again);
+        let rebuilt = Arc::new(rebuilt);
+        let code = Arc::new(Code::compile(context, &rebuilt, "results")?);
+        let root = graph.root();
+        let front: Vec<ValueId> = tensors.iter().chain(&others).copied().collect();
+        graph.set_block_results(root, &front);
+        outputs.iter().for_each(|output| drop_made(graph, *output));
+        let given = given.iter().filter_map(|leaf| inputs.iter().position(|input| input == leaf)).collect();
+        Ok(Results { code, _graph: rebuilt, tensors: tensors.len(), others: others.len(), given })
+    }
+
+    /// The results of a call, of what its graph gave and what it was given.
+    pub(super) fn make(
+        &self,
+        program: &Arc<Inner>,
+        gave: Vec<Value>,
+        operands: &[Value],
+        run: &Run,
+    ) -> Result<Vec<Value>> {
+        let mut arguments = gave;
+        arguments.extend(self.given.iter().filter_map(|n| operands.get(*n).cloned()));
+        Ok(execute(program, run, Arc::clone(&self.code), arguments)?.into_iter().collect())
+    }
+}
+
+/// The op that makes a result, where it can be made as well when the call has ended: a constant, a tuple, a list or dictionary that
+/// nothing else sees.
+fn maker(graph: &Graph, value: ValueId) -> Option<OpId> {
+    let op = graph.def_op(value)?;
+    match graph.kind(op).as_str() {
+        "prim::Constant" | "prim::TupleConstruct" => Some(op),
+        "prim::ListConstruct" | "prim::DictConstruct" => graph.has_one_use(value).then_some(op),
+        _ => None,
+    }
+}
+
+/// What a result is made of.
+fn collect(graph: &Graph, value: ValueId, leaves: &mut IndexSet<ValueId>) {
+    let Some(op) = maker(graph, value) else {
+        leaves.insert(value);
+        return;
+    };
+    for operand in graph.operands(op) {
+        stacker::maybe_grow(64 << 10, 1 << 20, || collect(graph, *operand, leaves));
+    }
+}
+
+/// Makes a result of what it is made of.
+fn make_again(graph: &Graph, value: ValueId, rebuilt: &mut Graph, map: &mut HashMap<ValueId, ValueId>) {
+    if map.contains_key(&value) {
+        return;
+    }
+    let Some(op) = maker(graph, value) else { return };
+    for operand in graph.operands(op) {
+        stacker::maybe_grow(64 << 10, 1 << 20, || make_again(graph, *operand, rebuilt, map));
+    }
+    let copy = rebuilt.clone_op(Some(graph), op, map);
+    let root = rebuilt.root();
+    rebuilt.append(root, copy);
+}
+
+/// Takes away what makes a result that the graph does not give any more, so that nothing seems to hold what it was made of.
+fn drop_made(graph: &mut Graph, value: ValueId) {
+    let Some(op) = graph.def_op(value).filter(|_| !graph.has_uses(value)) else { return };
+    let is_made = matches!(
+        graph.kind(op).as_str(),
+        "prim::Constant" | "prim::TupleConstruct" | "prim::ListConstruct" | "prim::DictConstruct"
+    );
+    if is_made {
+        let operands = graph.operands(op).to_vec();
+        graph.erase(op);
+        for operand in operands {
+            stacker::maybe_grow(64 << 10, 1 << 20, || drop_made(graph, operand));
+        }
+    }
+}
