@@ -7,23 +7,34 @@
 //! Inputs are taken to share no memory with each other; who runs the graph must see to that. Where the graph raises, nothing
 //! has been written. Source: what PyTorch calls functionalization with copied-back inputs.
 
-use super::{Context, PassOption, constants, remove_mutation};
+use super::{Context, PassOption, constants, remove_mutation, tensor_uses};
 use crate::analysis::facts;
 use crate::diag::Result;
 use crate::dialects::{Fact, Family, fusion, resolve};
 use crate::ir::{Argument, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
 
-pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
-    "elementwise",
-    false,
-    "only inputs that elementwise ops and copies write to, where these are two or more: what fusion makes one of",
-)];
+pub(super) const OPTIONS: &[PassOption] = &[
+    PassOption::bool(
+        "elementwise",
+        false,
+        "only inputs that elementwise ops and copies write to, where these are two or more: what fusion makes one of",
+    ),
+    PassOption::bool(
+        "views",
+        false,
+        "also inputs that are written through views, branches and loops: clones are written instead, for functionalize-tensors",
+    ),
+];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let elementwise = context.flag("elementwise")?;
+    let cloned = if context.flag("views")? { clones(graph, context) } else { Vec::new() };
     let mut written: Vec<Written> = Vec::new();
     let mut count = 0;
     for input in graph.inputs().to_vec() {
+        if cloned.contains(&input) {
+            continue;
+        }
         let writes = writes_to(graph, context, input, elementwise).filter(|writes| *writes > 0);
         if let Some(writes) = writes {
             written.push(Written { input, now: input });
@@ -34,7 +45,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         || elementwise && count < 2
         || !context.step(|| format!("copies to {} inputs at the end", written.len()))
     {
-        return Ok(false);
+        return Ok(!cloned.is_empty());
     }
     for op in graph.block_ops(graph.root()).collect::<Vec<_>>() {
         if make_functional(graph, context, op, &mut written).is_none() {
@@ -48,6 +59,37 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Lets inputs that are written through views, branches or loops be written as clones, which are copied to them at the end; gives these.
+fn clones(graph: &mut Graph, context: &Context<'_>) -> Vec<ValueId> {
+    let mut cloned = Vec::new();
+    for input in graph.inputs().to_vec() {
+        let is_direct = |graph: &Graph| writes_to(graph, context, input, false).is_some();
+        if !graph.ty(input).is_tensor() || is_direct(graph) {
+            continue;
+        }
+        let names = tensor_uses::names_within(graph, context.registry, input);
+        let leaves = graph.uses(input).any(|used| graph.terminated_block(used.op).is_some());
+        let Some(first) = graph.first_op(graph.root()).filter(|_| names.is_some() && !leaves) else {
+            continue;
+        };
+        if !context.step(|| format!("writes to a clone of {}", graph.display_name(input))) {
+            break;
+        }
+        let none = constants::insert_none(graph, first, Type::none());
+        let none = graph.results(none)[0];
+        let ty = graph.ty(input).clone();
+        let clone = graph.create(Symbol::new("aten::clone"), &[none, none], std::slice::from_ref(&ty));
+        graph.insert_before(clone, first);
+        let now = graph.results(clone)[0];
+        graph.replace_all_uses(input, now);
+        graph.set_operand(clone, 0, input);
+        let end = graph.terminator(graph.root());
+        copy_back(graph, &Written { input, now }, end);
+        cloned.push(input);
+    }
+    cloned
 }
 
 /// What an op copies to its first operand, if it is such a copy.

@@ -7,17 +7,15 @@
 //! again.
 
 use super::container_uses::{Access, Keys, accesses, is_container, is_same_object, place};
-use super::variables::{Objects, Variable, Written, put, walk};
+use super::variables::{Objects, Variable, Written, give_one_name, put, walk};
 use super::{Context, constants};
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion::items::SET_ITEM;
-use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
+use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 
-const IF: &str = "prim::If";
-const LOOP: &str = "prim::Loop";
 const LIST: &str = "prim::ListConstruct";
 const DICT: &str = "prim::DictConstruct";
 
@@ -25,7 +23,7 @@ const DICT: &str = "prim::DictConstruct";
 const MAX_MADE: usize = 64;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let mut changed = give_one_name(graph, context);
+    let mut changed = give_one_name(graph, context, &is_container, &is_same_object);
     let mut pass = Pass::default();
     let mut written = Written::default();
     pass.find(graph, context, &mut written);
@@ -73,75 +71,6 @@ fn joined(graph: &Graph, context: &Context<'_>, op: OpId) -> Option<Vec<ValueId>
         }
     }
     (items.len() <= MAX_MADE && is_container(graph.ty(result))).then_some(items)
-}
-
-/// What an op gives that is its operand is called by the name of that; what a branch or loop gives that is the same whichever way
-/// is taken is given no more.
-fn give_one_name(graph: &mut Graph, context: &Context<'_>) -> bool {
-    let mut changed = false;
-    // Inner ones first: what a turn leaves may be what a branch in it gives.
-    for op in graph.all_ops().into_iter().rev() {
-        for n in (0..graph.result_count(op)).rev() {
-            let Some(result) = graph.result(op, n).filter(|result| is_container(graph.ty(*result))) else {
-                continue;
-            };
-            let same = match graph.kind(op).as_str() {
-                IF => given_by_all(graph, op, n),
-                LOOP => carried_alone(graph, op, n),
-                _ => graph.operand(op, 0).filter(|_| graph.has_uses(result) && is_same_object(graph, op)),
-            };
-            let Some(same) = same else { continue };
-            if !context.step(|| format!("calls what {} gives by one name", graph.op_line(op).trim())) {
-                return changed;
-            }
-            graph.replace_all_uses(result, same);
-            drop_given(graph, op, n, same);
-            changed = true;
-        }
-    }
-    changed
-}
-
-/// Takes away what a branch or loop gives, for which there is another name.
-fn drop_given(graph: &mut Graph, op: OpId, n: usize, same: ValueId) {
-    match graph.kind(op).as_str() {
-        IF => {
-            for block in graph.nested_blocks(op).to_vec() {
-                graph.remove_block_result(block, n);
-            }
-        }
-        LOOP => {
-            for body in graph.nested_blocks(op).to_vec() {
-                graph.remove_block_result(body, n + 1);
-                if let Some(param) = graph.params(body).get(n + 1).copied() {
-                    graph.replace_all_uses(param, same);
-                    graph.remove_param(body, n + 1);
-                }
-            }
-            graph.remove_operand(op, n + 2);
-        }
-        _ => return,
-    }
-    graph.remove_result(op, n);
-}
-
-/// The value around a branch that each way gives.
-fn given_by_all(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
-    let blocks = graph.nested_blocks(op);
-    let first = *graph.block_results(*blocks.first()?).get(n)?;
-    let home = graph.def_block(first)?;
-    let is_given = |block: &BlockId| {
-        graph.block_results(*block).get(n) == Some(&first) && !graph.is_within(home, *block)
-    };
-    blocks.iter().all(is_given).then_some(first)
-}
-
-/// What a loop begins with, where each turn leaves what it was given.
-fn carried_alone(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
-    let body = *graph.nested_blocks(op).first()?;
-    let left = *graph.block_results(body).get(n + 1)?;
-    let init = graph.operand(op, n + 2)?;
-    (graph.params(body).get(n + 1) == Some(&left) || left == init).then_some(init)
 }
 
 #[derive(Default)]

@@ -6,8 +6,8 @@
 //! and sizes, and at most one of the names leaves the graph, as what leaves it shares no memory any more. What requires grad
 //! stays as it is. It does not know what differentiates the graph afterwards.
 
-use super::tensor_uses::{Names, View, Write, names};
-use super::variables::{Objects, Variable, Written, put, walk};
+use super::tensor_uses::{Names, View, Write, gives_what_it_writes, names};
+use super::variables::{Objects, Variable, Written, give_one_name, put, walk};
 use super::{Context, constants};
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result};
@@ -22,7 +22,9 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     if !ops.iter().any(|op| facts(context.registry, graph, *op).writes) {
         return Ok(false);
     }
-    for op in ops {
+    let is_same = |graph: &Graph, op: OpId| gives_what_it_writes(graph, context.registry, op);
+    let changed = give_one_name(graph, context, &|ty| ty.is_tensor(), &is_same);
+    for op in graph.all_ops() {
         for made in graph.results(op) {
             if !graph.ty(made).is_tensor() {
                 continue;
@@ -35,7 +37,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         }
     }
     if pass.names.is_empty() {
-        return Ok(false);
+        return Ok(changed);
     }
     let root = graph.root();
     walk(graph, &mut pass, &mut written, root)?;
@@ -182,10 +184,7 @@ impl Objects for Pass {
             self.replace(graph, op, name, value)?;
             // The op gives what it wrote to.
             for result in graph.results(op) {
-                if graph.has_uses(result) {
-                    self.names.remove(&result);
-                    graph.replace_all_uses(result, name);
-                }
+                graph.replace_all_uses(result, name);
             }
             return Ok(true);
         }

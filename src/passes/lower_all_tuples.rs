@@ -1,11 +1,11 @@
 //! Removes tuples: parts take their place, at the borders of the graph, of branches and of loops too.
 //!
 //! Inputs and outputs of the graph that are tuples become several, so that callers must follow: this is for graphs
-//! that run alone. Constants that are tuples are made of constants. A tuple inside of a list or dictionary, or one
+//! that run alone. With `inner` they stay. Constants that are tuples are made of constants. A tuple inside of a list or dictionary, or one
 //! that an op other than control flow gives or takes, stays. Pipelines that keep a function's schema use
 //! lower-simple-tuples.
 
-use super::{Context, constants, dce, tuples, walk};
+use super::{Context, PassOption, constants, dce, tuples, walk};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::ir::{BlockId, Graph, OpId, Type, ValueId};
@@ -14,12 +14,23 @@ use crate::value::Value;
 /// Control flow, and ops that take a tuple as if it were its parts.
 const FORWARDING: &[&str] = &["prim::If", "prim::Loop", "aten::format", "aten::__getitem__"];
 
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
+    "inner",
+    false,
+    "leave inputs and outputs of the graph, and the types of parts, as they are",
+)];
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let mut pass = Lowering { context, depth: 0, changed: false };
+    let is_inner = context.flag("inner")?;
+    let mut pass = Lowering { context, depth: 0, is_inner, changed: false };
     let root = graph.root();
-    pass.params(graph, root);
+    if !is_inner {
+        pass.params(graph, root);
+    }
     pass.block(graph, root);
-    pass.outputs(graph);
+    if !is_inner {
+        pass.outputs(graph);
+    }
     matched(graph, context.registry)?;
     Ok(dce::without_aliases(graph, context) || pass.changed)
 }
@@ -43,10 +54,18 @@ struct Lowering<'a> {
     /// How many loops are around the op. What a loop carries and gives must stay alike, so that a loop is one step
     /// with everything in it.
     depth: usize,
+    /// Whether inputs and outputs stay.
+    is_inner: bool,
     changed: bool,
 }
 
 impl Lowering<'_> {
+    /// The type of a part that control flow gives or carries: a tensor, as PyTorch's pass says of all parts, but for tuples, which are
+    /// split further. Graphs that are to run keep their types.
+    fn part_type(&self, ty: &Type) -> Type {
+        if self.is_inner || ty.tuple_elements().is_some() { ty.clone() } else { Type::tensor() }
+    }
+
     fn step(&self, what: impl FnOnce() -> String) -> bool {
         self.depth > 0 || self.context.step(what)
     }
@@ -200,7 +219,13 @@ impl Lowering<'_> {
             for (i, part) in parts.iter().enumerate() {
                 graph.insert_operand(op, n + 2 + i, *part);
             }
-            let elements: Vec<Type> = parts.iter().map(|part| erased(graph.ty(*part))).collect();
+            // What the loop begins with may say more than what it carries.
+            let declared = graph.ty(param).tuple_elements().map(<[Type]>::to_vec).unwrap_or_default();
+            let type_of = |(n, part): (usize, &ValueId)| match declared.get(n).filter(|_| self.is_inner) {
+                Some(declared) => declared.clone(),
+                None => self.part_type(graph.ty(*part)),
+            };
+            let elements: Vec<Type> = parts.iter().enumerate().map(type_of).collect();
             self.split_param(graph, body, n + 1, param, &elements);
         }
     }
@@ -226,7 +251,7 @@ impl Lowering<'_> {
                 results.splice(n + skip..=n + skip, parts);
                 graph.set_block_results(*block, &results);
             }
-            let elements: Vec<Type> = elements.iter().map(erased).collect();
+            let elements: Vec<Type> = elements.iter().map(|ty| self.part_type(ty)).collect();
             self.split_result(graph, op, n, result, &elements);
         }
     }
@@ -246,11 +271,6 @@ impl Lowering<'_> {
         }
         graph.set_block_results(root, &outputs);
     }
-}
-
-/// The type of a part that control flow gives or carries; tuples are split further.
-fn erased(ty: &Type) -> Type {
-    if ty.tuple_elements().is_some() { ty.clone() } else { Type::tensor() }
 }
 
 /// The parts of a value whose type says that it is a tuple.

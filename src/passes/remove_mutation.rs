@@ -12,7 +12,7 @@ use super::{Context, PassOption, constants, propagate_shapes};
 use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
 use crate::dialects::shapes::{Known, Operands, infer};
-use crate::dialects::{Effects, Family, Op, Promote, Registry, resolve};
+use crate::dialects::{Effects, Fact, Family, Op, Promote, Registry, resolve};
 use crate::ir::{BlockId, Dim, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueDef, ValueId};
 use crate::tensor::{DType, broadcast_sizes};
 use std::cell::Cell;
@@ -264,6 +264,10 @@ fn keeps_form(
         return true;
     }
     let Ok(row) = resolve(registry, graph, op) else { return false };
+    // Draws come in the order in which the elements lie.
+    if row.def().effects.contains(Effects::RANDOM) && !row.def().facts.contains(&Fact::LikeFirst) {
+        return false;
+    }
     let values: Vec<Known> = graph.operands(op).iter().map(|v| known(*v)).collect();
     let Some(Known::Tensor(own)) = values.first() else { return false };
     let symbols = Cell::new(i64::MIN / 2);

@@ -54,13 +54,22 @@ pub(super) fn names(graph: &mut Graph, registry: &Registry, made: ValueId) -> Op
     if !graph.has_uses(made) || !is_fresh(graph, registry, maker) {
         return None;
     }
+    names_within(graph, registry, made)
+}
+
+/// The same of a tensor that the graph may have been given.
+pub(super) fn names_within(graph: &mut Graph, registry: &Registry, made: ValueId) -> Option<Names> {
     let mut found = Names::default();
     let (mut work, mut left, mut lists) = (vec![made], Vec::new(), Vec::new());
+    let mut written: Vec<(OpId, ValueId)> = Vec::new();
     while let Some(name) = work.pop() {
         for used in graph.uses(name).collect::<Vec<_>>() {
             if let Some(block) = graph.terminated_block(used.op) {
-                (block == graph.root()).then_some(())?;
-                left.push(name);
+                // What is made in a block leaves it at its end, and has other names from there on.
+                match block == graph.root() {
+                    true => left.push(name),
+                    false => (graph.def_block(made) == Some(block)).then_some(())?,
+                }
                 continue;
             }
             if is_list(graph, used.op) {
@@ -75,6 +84,7 @@ pub(super) fn names(graph: &mut Graph, registry: &Registry, made: ValueId) -> Op
                     work.push(result);
                 }
                 Role::Writes(write) => {
+                    written.push((used.op, name));
                     found.writes.push((used.op, name, write));
                     let same = graph.result(used.op, 0)?;
                     found.views.push((same, name, View::Same));
@@ -85,10 +95,30 @@ pub(super) fn names(graph: &mut Graph, registry: &Registry, made: ValueId) -> Op
         }
     }
     left.dedup();
+    // What is read may overlap with what is written, which is an error.
+    let is_name = |value: &ValueId| *value == made || found.views.iter().any(|(name, ..)| name == value);
+    let overlaps = |(op, name): &(OpId, ValueId)| {
+        graph.operands(*op).iter().skip(1).any(|other| other != name && is_name(other))
+    };
+    if written.iter().any(overlaps) {
+        return None;
+    }
     let fits = !found.writes.is_empty()
         && left.len() <= 1
         && lists.iter().all(|list| reads_before_writes(graph, registry, *list, &found.writes));
     fits.then_some(found)
+}
+
+/// Whether an op gives the tensor that it writes to, its first operand.
+pub(super) fn gives_what_it_writes(graph: &Graph, registry: &Registry, op: OpId) -> bool {
+    let facts = facts(registry, graph, op);
+    let is_in_place = facts.writes && graph.kind(op).as_str().ends_with('_') && graph.result_count(op) == 1;
+    let schema = facts.op.as_ref().filter(|_| is_in_place).and_then(|row| row.marked_schema().ok());
+    schema.is_some_and(|schema| {
+        let written = schema.arguments.first().and_then(|argument| argument.alias.as_ref());
+        let given = schema.returns.first().and_then(|result| result.alias.as_ref());
+        written.zip(given).is_some_and(|(written, given)| written.is_write && written.before == given.before)
+    })
 }
 
 enum Role {

@@ -1,11 +1,13 @@
 //! Objects that are written become variables: what branches write to they give, what loops write to they carry. Shared by
 //! `functionalize-containers` and `functionalize-tensors`; no pass itself. It does not know what the objects are.
 
+use super::Context;
 use crate::diag::Result;
 use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueId};
 use hashbrown::HashMap;
 use indexmap::IndexSet;
 
+const IF: &str = "prim::If";
 const LOOP: &str = "prim::Loop";
 
 /// An object, named by the value that it is made as, or one of its items that is a variable of its own.
@@ -98,6 +100,80 @@ fn around<O: Objects>(graph: &mut Graph, objects: &mut O, written: &mut Written,
         objects.set(variable, result);
     }
     Ok(())
+}
+
+/// Of values of types that are wanted: what an op gives that is its operand is called by the name of that; what a branch or loop gives that is the same whichever way
+/// is taken is given no more.
+pub(super) fn give_one_name(
+    graph: &mut Graph,
+    context: &Context<'_>,
+    is_wanted: &dyn Fn(&Type) -> bool,
+    is_same: &dyn Fn(&Graph, OpId) -> bool,
+) -> bool {
+    let mut changed = false;
+    // Inner ones first: what a turn leaves may be what a branch in it gives.
+    for op in graph.all_ops().into_iter().rev() {
+        for n in (0..graph.result_count(op)).rev() {
+            let Some(result) = graph.result(op, n).filter(|result| is_wanted(graph.ty(*result))) else {
+                continue;
+            };
+            let same = match graph.kind(op).as_str() {
+                IF => given_by_all(graph, op, n),
+                LOOP => carried_alone(graph, op, n),
+                _ => graph.operand(op, 0).filter(|_| graph.has_uses(result) && is_same(graph, op)),
+            };
+            let Some(same) = same else { continue };
+            if !context.step(|| format!("calls what {} gives by one name", graph.op_line(op).trim())) {
+                return changed;
+            }
+            graph.replace_all_uses(result, same);
+            drop_given(graph, op, n, same);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Takes away what a branch or loop gives, for which there is another name.
+fn drop_given(graph: &mut Graph, op: OpId, n: usize, same: ValueId) {
+    match graph.kind(op).as_str() {
+        IF => {
+            for block in graph.nested_blocks(op).to_vec() {
+                graph.remove_block_result(block, n);
+            }
+        }
+        LOOP => {
+            for body in graph.nested_blocks(op).to_vec() {
+                graph.remove_block_result(body, n + 1);
+                if let Some(param) = graph.params(body).get(n + 1).copied() {
+                    graph.replace_all_uses(param, same);
+                    graph.remove_param(body, n + 1);
+                }
+            }
+            graph.remove_operand(op, n + 2);
+        }
+        _ => return,
+    }
+    graph.remove_result(op, n);
+}
+
+/// The value around a branch that each way gives.
+fn given_by_all(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
+    let blocks = graph.nested_blocks(op);
+    let first = *graph.block_results(*blocks.first()?).get(n)?;
+    let home = graph.def_block(first)?;
+    let is_given = |block: &BlockId| {
+        graph.block_results(*block).get(n) == Some(&first) && !graph.is_within(home, *block)
+    };
+    blocks.iter().all(is_given).then_some(first)
+}
+
+/// What a loop begins with, where each turn leaves what it was given.
+fn carried_alone(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
+    let body = *graph.nested_blocks(op).first()?;
+    let left = *graph.block_results(body).get(n + 1)?;
+    let init = graph.operand(op, n + 2)?;
+    (graph.params(body).get(n + 1) == Some(&left) || left == init).then_some(init)
 }
 
 /// Makes an op with one result in front of another, in whose place in the source it stands.

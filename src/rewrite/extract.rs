@@ -570,6 +570,7 @@ impl Writer<'_, '_> {
             aliases: self.aliases,
             leaving: &self.leaving,
             first_new: self.first_new,
+            keeps_compared: !self.one_by_one,
             stands_for: Some(&self.stands_for),
         }
     }

@@ -288,6 +288,7 @@ impl Driver<'_> {
             leaving: &self.leaving,
             // New values are told to the alias analysis.
             first_new: usize::MAX,
+            keeps_compared: true,
             stands_for: None,
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Identity<'a> {
     pub(super) leaving: &'a HashSet<ValueId>,
     /// Values from this number on are new to the alias analysis.
     pub(super) first_new: usize,
+    /// Whether values that ops compare as objects stay; PyTorch's peephole pass replaces them.
+    pub(super) keeps_compared: bool,
     /// The values that those replaced which are no views: what was known of them holds for the new ones.
     pub(super) stands_for: Option<&'a HashMap<ValueId, ValueId>>,
 }
@@ -75,7 +77,7 @@ impl Identity<'_> {
         {
             return true;
         }
-        let is_compared = |v| self.aliases.is_compared(self.known_as(v));
+        let is_compared = |v| self.keeps_compared && self.aliases.is_compared(self.known_as(v));
         if is_compared(value) || is_compared(other) {
             return false;
         }

@@ -187,6 +187,16 @@ const PROGRAMS: &[(&str, &str)] = &[
 ",
     ),
     (
+        "one way changes it",
+        "    outs = [x * b]
+    if k > 2:
+        outs.append(x.mm(w))
+        for i in range(k - 3):
+            outs.insert(i, outs[0] * b)
+    return torch.cat(outs).sin().sum()
+",
+    ),
+    (
         "numbers in lists",
         "    scales = [0.5]
     h = x * b
@@ -296,6 +306,100 @@ const WRITES: &[(&str, &str)] = &[
 ",
     ),
 ];
+
+/// Tuples, optional tensors and sums in place that branches and loops carry.
+const CARRIED: &[(&str, &str)] = &[
+    (
+        "tuples",
+        "    t = (x * b, x + b)
+    for i in range(k):
+        if i % 3 == 1:
+            t = (t[1] * 2, t[0])
+        else:
+            t = (t[1], t[0].mm(w).tanh())
+    return (t[0] * t[1]).sum()
+",
+    ),
+    (
+        "tuples in tuples",
+        "    t = ((x * b, 1), x)
+    if k > 1:
+        t = ((x + b, k), x * 2)
+    a, c = t
+    return (a[0].mm(w) * a[1] + c).sum()
+",
+    ),
+    (
+        "maybe a tensor",
+        "    h: Optional[Tensor] = None
+    for i in range(k):
+        if h is None:
+            h = (x * b).tanh()
+        else:
+            h = h.mm(w) + b
+    if h is None:
+        h = x.mm(w)
+    return (h * h).sum()
+",
+    ),
+    (
+        "the best so far",
+        "    best: Optional[Tensor] = None
+    for i in range(k):
+        h = (x[i % 3] * b).sum() * (i - 2)
+        if best is None or bool(h > best):
+            best = h
+    if best is not None:
+        return best * 2
+    return w.sum()
+",
+    ),
+    (
+        "early returns that are not taken",
+        "    for i in range(k):
+        if i == 5:
+            return (x * b).sum()
+    return x.mm(w).sin().sum()
+",
+    ),
+    (
+        "sums in place",
+        "    total = torch.zeros_like(x) * b
+    for i in range(k):
+        total += x[i % 3] * b
+        total[0] *= w[1, 1]
+    return (total * x).sum()
+",
+    ),
+    (
+        "two loops that swap",
+        "    a = x * b
+    c = x.mm(w)
+    for i in range(k):
+        a, c = b * 2 + x, a
+    for i in range(k):
+        c = x.mm(w)
+    return (c * 1).sum()
+",
+    ),
+    (
+        "continued",
+        "    a = x * b
+    for i in range(k):
+        r = a[i % 3]
+        if i == 2:
+            continue
+        r *= b.sigmoid()
+        r[0] = i
+    return (a * a).sum()
+",
+    ),
+];
+
+#[test]
+fn what_is_carried_has_the_gradients_of_the_tape() {
+    have_the_gradients_of_the_tape(CARRIED);
+}
 
 #[test]
 fn writes_to_tensors_have_the_gradients_of_the_tape() {

@@ -34,6 +34,8 @@ mod recording_tests;
 #[cfg(test)]
 mod region_tests;
 #[cfg(test)]
+mod region_fuzz_tests;
+#[cfg(test)]
 mod results_tests;
 #[cfg(test)]
 mod container_region_tests;

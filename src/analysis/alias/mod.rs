@@ -282,14 +282,14 @@ impl AliasDb {
         })
     }
 
-    /// Adds what a value may be to a set.
+    /// Adds what a value may be, or hold, to a set.
     pub fn add_locations(&self, value: ValueId, to: &mut Locations) {
         match self.known(value) {
             Known::Immutable => {}
             Known::Nothing => to.unknown = true,
             Known::Element(element) => {
                 to.members.resize(self.solved.location_count(), false);
-                for location in self.solved.locations(self.solved.own(element)) {
+                for location in self.solved.locations(self.solved.deep(element)) {
                     to.members[*location as usize] = true;
                     to.wild |= self.wild[*location as usize];
                 }

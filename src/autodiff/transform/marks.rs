@@ -69,7 +69,8 @@ impl Reverse<'_> {
 
     fn follow_carried(&mut self, value: ValueId) -> Result<()> {
         let ty = self.graph.ty(value);
-        if !ty.is_tensor() && !is_tensor_list(ty) {
+        let is_optional = matches!(ty.kind(), TypeKind::Optional(inner) if inner.is_tensor());
+        if !ty.is_tensor() && !is_optional && !is_tensor_list(ty) {
             return Err(refused("a container that branches or loops give is differentiated by the tape"));
         }
         self.follows.insert(value);

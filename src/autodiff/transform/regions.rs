@@ -93,7 +93,7 @@ impl Reverse<'_> {
     fn only_at(&mut self, gradient: ValueId, turn: ValueId, at: LocationId) -> Result<ValueId> {
         let text = match is_of_list(&self.graph, gradient) {
             true => texts::items_at(self.is_maybe(gradient)),
-            false => texts::AT.to_string(),
+            false => texts::at(self.is_maybe(gradient)),
         };
         let found = self.call(&text, &[gradient, turn], at)?;
         self.maybe(found, at)
@@ -222,7 +222,6 @@ impl Reverse<'_> {
         let mut last = Vec::new();
         for n in dropped {
             let Some(gradient) = self.gradients.get(&results[n]).copied() else { continue };
-            let gradient = self.definite(gradient, results[n], at)?;
             if self.follows.contains(&inits[n]) {
                 let unless = self.only_at(gradient, count, at)?;
                 self.add(inits[n], unless, at)?;

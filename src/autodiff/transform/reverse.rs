@@ -16,6 +16,9 @@ use indexmap::IndexMap;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
+/// What gives a value on, of which it is known that it is not None.
+const CAST: &str = "prim::unchecked_cast";
+
 /// What makes a tuple of an op's results.
 const TUPLE: &str = "prim::TupleConstruct";
 
@@ -262,12 +265,16 @@ impl Reverse<'_> {
             return Ok(());
         }
         let results = self.graph.results(op);
+        if self.graph.kind(op) == CAST {
+            self.follows.extend(results);
+            return Ok(());
+        }
         if self.cells.items(row).is_some() {
             let followed = results.into_iter().filter(|result| may_be_followed(self.graph.ty(*result)));
             self.follows.extend(followed.collect::<Vec<_>>());
             return Ok(());
         }
-        let holds_tensors = results.iter().any(|result| may_be_followed(self.graph.ty(*result)));
+        let holds_tensors = results.iter().any(|result| may_hold(self.graph.ty(*result)));
         match self.cells.recipe(row) {
             Recipe::Cell(cell) => {
                 let operands = self.graph.operands(op);
@@ -376,6 +383,10 @@ impl Reverse<'_> {
         }
         if self.takes_apart(op) {
             return self.put_together(op, results.len());
+        }
+        if self.graph.kind(op) == CAST {
+            let (gradient, at) = (self.gradients[&results[0]], self.graph.location_id(op));
+            return self.graph.operand(op, 0).map_or(Ok(()), |operand| self.add(operand, gradient, at));
         }
         if self.made_list(results[0]) == Some(op) {
             let gradient = self.gradients[&results[0]];
@@ -593,7 +604,10 @@ impl Reverse<'_> {
     /// The op that made a list of tensors which nothing writes to.
     pub(super) fn made_list(&self, value: ValueId) -> Option<OpId> {
         let op = self.graph.def_op(value).filter(|_| is_tensor_list(self.graph.ty(value)))?;
-        if self.graph.uses(value).any(|user| facts(self.registry, &self.graph, user.op).writes) {
+        let writes = |user: OpId| {
+            self.graph.terminated_block(user).is_none() && facts(self.registry, &self.graph, user).writes
+        };
+        if self.graph.uses(value).any(|user| writes(user.op)) {
             return None;
         }
         let row = resolve(self.registry, &self.graph, op).ok()?;
@@ -700,9 +714,28 @@ pub(super) fn is_tensor_list(ty: &Type) -> bool {
 
 /// Whether a value of this type may have a gradient.
 fn may_be_followed(ty: &Type) -> bool {
-    match ty.as_tensor() {
-        Some(tensor) => tensor.dtype.is_none_or(|dtype| dtype.is_floating() || dtype.is_complex()),
-        None => is_tensor_list(ty),
+    match (ty.as_tensor(), ty.kind()) {
+        (Some(tensor), _) => tensor.dtype.is_none_or(|dtype| dtype.is_floating() || dtype.is_complex()),
+        (None, TypeKind::Optional(inner)) => inner.is_tensor(),
+        _ => is_tensor_list(ty),
+    }
+}
+
+/// Whether a value of this type may hold one that has a gradient.
+fn may_hold(ty: &Type) -> bool {
+    match ty.kind() {
+        TypeKind::Int
+        | TypeKind::Float
+        | TypeKind::Bool
+        | TypeKind::Complex
+        | TypeKind::Number
+        | TypeKind::Str
+        | TypeKind::Device
+        | TypeKind::None => false,
+        TypeKind::Tensor(_) => may_be_followed(ty),
+        TypeKind::Optional(inner) | TypeKind::List(inner) => may_hold(inner),
+        TypeKind::Tuple(items, _) => items.iter().any(may_hold),
+        _ => true,
     }
 }
 

@@ -70,12 +70,15 @@ pub(super) const DEFINITE: &str = "def definite(g: Optional[Tensor], like: Tenso
     return torch.zeros_like(like) if g is None else g
 ";
 /// A gradient that is there at turn 0 only.
-pub(super) const AT: &str = "def at(g: Tensor, turn: int) -> Optional[Tensor]:
+pub(super) fn at(is_maybe: bool) -> String {
+    let text = "def at(g: Item, turn: int) -> Optional[Tensor]:
     one: Optional[Tensor] = None
     if turn == 0:
         one = g
     return one
 ";
+    text.replace("Item", item_type(is_maybe))
+}
 /// The same of a list.
 pub(super) fn items_at(is_maybe: bool) -> String {
     let text = "def at(g: List[Item], turn: int) -> List[Optional[Tensor]]:

@@ -20,7 +20,7 @@ use super::{draws, spec};
 use crate::analysis::{AliasDb, facts};
 use crate::autodiff;
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::{Autograd, Outputs, Region, Registry, Run};
+use crate::dialects::{Autograd, Family, Outputs, Region, Registry, Run};
 use crate::ir::{Attr, Graph, Module, OpId, Type, TypeKind, ValueDef, ValueId};
 use crate::passes::{self, Context, Pipeline};
 use crate::tensor::Tensor;
@@ -85,7 +85,10 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
         return Ok(Some(Err("a tensor without elements requires grad".to_string())));
     }
     forget_requires_grad(&mut graph);
-    let written = written(&graph, subject.context.registry);
+    let Some(written) = written(&graph, subject.context.registry) else {
+        let reason = "a call that records gradients writes to what a branch, a loop or a container gives";
+        return Ok(Some(Err(reason.to_string())));
+    };
     let parameters = lift(&mut graph, |tensor| tensor.requires_grad());
     let buffers = lift(&mut graph, |tensor| written.iter().any(|other| other.same(tensor)));
     guards.let_change(&parameters);
@@ -132,9 +135,10 @@ fn forget_requires_grad(graph: &mut Graph) {
     }
 }
 
-/// The constants that ops write to.
-fn written(graph: &Graph, registry: &Registry) -> Vec<Tensor> {
+/// The constants that ops write to, also through views; None where nobody knows what is written.
+fn written(graph: &Graph, registry: &Registry) -> Option<Vec<Tensor>> {
     let mut found = Vec::new();
+    let mut aliases = None;
     for op in graph.all_ops() {
         let facts = facts(registry, graph, op);
         let Some(schema) =
@@ -144,11 +148,57 @@ fn written(graph: &Graph, registry: &Registry) -> Vec<Tensor> {
         };
         for (argument, operand) in schema.arguments.iter().zip(graph.operands(op)) {
             let is_written = argument.alias.as_ref().is_some_and(|marks| marks.is_write);
-            let constant = graph.def_op(*operand).filter(|_| is_written).and_then(|op| tensor_of(graph, op));
-            found.extend(constant.cloned());
+            if !is_written || !graph.ty(*operand).is_tensor() {
+                continue;
+            }
+            match origin(graph, registry, *operand) {
+                Origin::Constant(op) => found.extend(tensor_of(graph, op).cloned()),
+                Origin::Other => {}
+                Origin::Unknown => {
+                    let db = aliases.get_or_insert_with(|| AliasDb::new(registry, None, graph));
+                    let mut constants =
+                        graph.all_ops().into_iter().filter(|op| tensor_of(graph, *op).is_some());
+                    if constants.any(|op| db.may_contain_alias(graph.results(op)[0], *operand)) {
+                        return None;
+                    }
+                }
+            }
         }
     }
-    found
+    Some(found)
+}
+
+/// Where memory that is written comes from.
+enum Origin {
+    Constant(OpId),
+    /// An argument, or what an op makes.
+    Other,
+    /// A branch, a loop or a container.
+    Unknown,
+}
+
+fn origin(graph: &Graph, registry: &Registry, mut value: ValueId) -> Origin {
+    loop {
+        let Some(op) = graph.def_op(value) else {
+            return if graph.inputs().contains(&value) { Origin::Other } else { Origin::Unknown };
+        };
+        if tensor_of(graph, op).is_some() {
+            return Origin::Constant(op);
+        }
+        let facts = facts(registry, graph, op);
+        let Some(row) = facts.op.as_ref().filter(|_| graph.nested_blocks(op).is_empty()) else {
+            return Origin::Unknown;
+        };
+        let family = row.def().family;
+        if matches!(family, Family::Container | Family::Control | Family::Host) {
+            return Origin::Unknown;
+        }
+        let shows = row.marked_schema().is_ok_and(|schema| schema.returns.iter().any(|r| r.alias.is_some()));
+        match graph.operand(op, 0).filter(|_| shows || family == Family::View) {
+            Some(operand) => value = operand,
+            None => return Origin::Other,
+        }
+    }
 }
 
 /// Why buffers cannot be operands, if so.
@@ -377,7 +427,7 @@ impl Recording {
                 other => other,
             });
         }
-        let mut outputs = Vec::with_capacity(tensors);
+        let mut outputs = Vec::new();
         for result in results.iter().take(tensors) {
             outputs.push(result.to_tensor()?.clone());
         }
