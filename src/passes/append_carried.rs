@@ -89,9 +89,19 @@ impl Change {
         if let Some(constant) = graph.def_op(last) {
             graph.set_attr(constant, "value", Attr::Int(-1));
         }
+        // Of an empty list nothing is left out.
+        let zero = put(graph, end, "prim::Constant", &[], &Type::int());
+        if let Some(constant) = graph.def_op(zero) {
+            graph.set_attr(constant, "value", Attr::Int(0));
+        }
+        let len = put(graph, end, "aten::len", &[self.param], &Type::int());
+        let has_one = put(graph, end, "aten::gt", &[len, zero], &Type::bool());
+        let choice = graph.create(Symbol::new("prim::If"), &[has_one], &[]);
+        graph.insert_before(choice, end);
+        let (yes, _) = (graph.add_block(choice), graph.add_block(choice));
         let delete = graph.create(Symbol::new("aten::Delete"), &[self.param, last], &[]);
         graph.set_location_id(delete, graph.location_id(self.made));
-        graph.insert_before(delete, end);
+        graph.append(yes, delete);
         graph.replace_op(self.made, &[self.param]);
     }
 }

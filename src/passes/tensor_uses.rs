@@ -97,8 +97,21 @@ pub(super) fn names_within(graph: &mut Graph, registry: &Registry, made: ValueId
     left.dedup();
     // What is read may overlap with what is written, which is an error.
     let is_name = |value: &ValueId| *value == made || found.views.iter().any(|(name, ..)| name == value);
+    let view = |value: ValueId| match found.views.iter().find(|(name, ..)| *name == value) {
+        Some((_, of, View::Op(op))) => Some((*of, *op)),
+        _ => None,
+    };
+    // Rows of one tensor are the same or apart.
+    let are_rows = |a: ValueId, b: ValueId| match (view(a), view(b)) {
+        (Some((of, a)), Some((other, b))) => {
+            let is_row = |op: OpId| graph.kind(op) == "aten::select";
+            of == other && is_row(a) && is_row(b) && graph.operand(a, 1) == graph.operand(b, 1)
+        }
+        _ => false,
+    };
     let overlaps = |(op, name): &(OpId, ValueId)| {
-        graph.operands(*op).iter().skip(1).any(|other| other != name && is_name(other))
+        let mut others = graph.operands(*op).iter().skip(1);
+        others.any(|other| other != name && is_name(other) && !are_rows(*name, *other))
     };
     if written.iter().any(overlaps) {
         return None;
