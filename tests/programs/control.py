@@ -428,3 +428,27 @@ def f(x: Tensor, n: int):
 #> f(torch.ones(2), 9)
 #> f(torch.ones(2), 9)
 #> f(torch.ones(3), 1)
+#--- set_in_a_branch_of_a_loop
+def f(x: int):
+    for i in range(3):
+        if i == 1:
+            y = i
+    return y
+#> f(1)
+#--- set_with_two_types_in_a_loop
+def f(x: int):
+    while x > 0:
+        if x == 1:
+            y = x
+        else:
+            y = 'a'
+        x -= 1
+    return y
+#> f(1)
+#--- deleted_and_set_in_one_branch
+def f(x: int):
+    if x > 0:
+        y = 1
+    del y
+    return x
+#> f(1)

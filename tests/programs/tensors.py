@@ -378,3 +378,63 @@ def f(x: Tensor, n: int):
     return y.prod(1), y.prod(), y.sum(1), y.expand(3, 4, n).argmax(), y.any(1), y.min()
 #> f(torch.tensor([3, -7, 1, 0]), 4194305)
 #> f(torch.tensor([3, -7, 1, 5]).to(torch.int8), 4194305)
+#--- strides_of_joined_images
+def f(x: Tensor):
+    y = x.contiguous(memory_format=torch.channels_last)
+    a = [torch.stack([y, y], d).stride() for d in range(5)]
+    z = x.transpose(1, 2)
+    b = [torch.stack([z, x.transpose(1, 2)], d).stride() for d in range(5)]
+    return a, b, torch.stack([y], -1).stride(), torch.stack([y, x], 0).stride()
+#> f(torch.ones(2, 3, 4, 4))
+#--- strides_of_rolled_images
+def f(x: Tensor):
+    y = x.contiguous(memory_format=torch.channels_last)
+    t = x[0, 0].t()
+    return y.roll(1, 1).stride(), y.roll(1).stride(), y.roll([1, 2], [0, 2]).stride(), t.roll(1, 0).stride(), y.roll(1, 1).sum([0, 2, 3]), x[:0].transpose(0, 1).roll(1, 0).stride()
+#> f(torch.arange(96.).view(2, 3, 4, 4))
+#--- strides_of_draws_with_a_number
+def f(x: Tensor):
+    y = x.contiguous(memory_format=torch.channels_last)
+    return x.transpose(1, 3).bernoulli(0.5).stride(), y.bernoulli(0.3).stride(), torch.bernoulli(y).stride()
+#> f(torch.ones(2, 3, 4, 4))
+#--- strides_of_expanded_fronts
+def f(x: Tensor):
+    return x.expand(1, 3).stride(), x.expand(1, 1, 3).stride(), x.expand(2, 1, 3).stride(), x.sum().expand(1).stride(), x.view(3, 1).expand(1, 3, 4).stride(), x.expand(0, 1, 3).stride()
+#> f(torch.ones(3))
+#--- one_dimension_flattened_is_itself
+def f(x: Tensor):
+    y = x.flatten()
+    y.unsqueeze_(0)
+    z = torch.broadcast_tensors([x])[0]
+    return x, y, z is x, x.flatten(1, 1) is x, x.flatten() is x
+#> f(torch.arange(6.))
+#--- copies_are_other_objects
+def f(x: Tensor):
+    y = x.clone()
+    z = x.view(6)
+    w = x.expand(6)
+    return y is x, z is x, w is x, x is not y, x[:] is x, x.reshape(-1) is x
+#> f(torch.arange(6.))
+#--- devices_by_text
+def f(s: str):
+    return torch.device(s)
+#> f('')
+#> f('cuda:01')
+#> f('cuda:+1')
+#> f('cuda:99999999999')
+#> f('cuda:255')
+#> f('cuda:127')
+#> f('cuda:300')
+#> f('cuda:')
+#--- device_by_name_of_argument
+def f(s: str):
+    return torch.device(type=s), torch.device(type='cpu:1')
+#> f('cpu')
+#--- norms_of_unknown_order
+def f(x: Tensor, o: float, d: List[int]):
+    return torch.linalg.matrix_norm(x, o, d)
+#> f(torch.ones(2, 2), 3., [0])
+#> f(torch.ones(2), 2.5, [0, 1])
+#> f(torch.ones(2, 2), 1., [0])
+#> f(torch.ones(2), 1., [0, 1])
+#> f(torch.ones(2, 2), -2., [0, 0])
