@@ -97,8 +97,29 @@ class Model(torch.nn.Module):
         return ((x @ self.w).tanh() @ self.v).pow(2).mean()
 
 
-def training(name, optimizer, options):
-    model = torch.jit.script(Model())
+class Notes(torch.nn.Module):
+    """Writes to parts of buffers that nothing reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.randn(3, dtype=torch.float64))
+        self.register_buffer("seen", torch.zeros(4, dtype=torch.float64))
+        self.register_buffer("rows", torch.zeros(2, 3, dtype=torch.float64))
+        self.register_buffer("calls", torch.zeros(1, dtype=torch.float64))
+
+    def forward(self, x: Tensor):
+        self.seen[0] = 5.0
+        self.seen[1:] += x.detach().sum()
+        for i in range(x.size(0)):
+            self.rows[i % 2] = x[i].detach()
+        v = self.rows.view(6)
+        v.mul_(0.5)
+        self.calls.add_(1)
+        return (x * self.w).tanh().sum()
+
+
+def training(name, optimizer, options, model=Model):
+    model = torch.jit.script(model())
     file = io.BytesIO()
     torch.jit.save(model, file)
     batches = [torch.randn(5, 3, dtype=torch.float64) for _ in range(2)]
@@ -112,7 +133,8 @@ def training(name, optimizer, options):
         losses.append(loss.item())
     after = {key: encode(value) for key, value in model.named_parameters()}
     train = {"optimizer": name, "options": options, "batches": [[encode(b)] for b in batches], "steps": 6}
-    train |= {"losses": losses, "parameters_after": after, "buffers_after": {}}
+    buffers = {key: encode(value) for key, value in model.named_buffers()}
+    train |= {"losses": losses, "parameters_after": after, "buffers_after": buffers}
     archive = base64.b64encode(file.getvalue()).decode()
     # Sums of squares are rounded in another order; bfloat16 products in one step of muon.
     return {"name": f"training.{name}", "pt": archive, "train": train, "tol": 2e-2 if name == "muon" else 1e-6}
@@ -123,3 +145,5 @@ for name, text in PROGRAMS.items():
     print(json.dumps(gradients(name, text)))
 for case in OPTIMIZERS:
     print(json.dumps(training(*case)))
+case = training("sgd", torch.optim.SGD, {"lr": 0.1}, Notes)
+print(json.dumps(case | {"name": "training.parts_of_buffers"}))
