@@ -281,7 +281,7 @@ impl Call<'_> {
             }
             return Ok(results);
         }
-        let several = views::gives_several(self.op, &results).then(|| node.shown());
+        let several = views::gives_several(self.op, &results).then(|| several_of(&node));
         for (n, tensor) in tensors.iter().enumerate() {
             let follows = tensor.dtype().is_floating() || tensor.dtype().is_complex();
             let is_operand = || self.values.iter().any(|v| is_or_holds(v, tensor));
@@ -358,15 +358,22 @@ pub(super) fn wants(value: &Value) -> bool {
     }
 }
 
+/// What errors call an operation that gives several views: `chunk` splits.
+fn several_of(node: &Node) -> String {
+    match node.shown().as_str() {
+        "Chunk" => "Split".to_string(),
+        other => other.to_string(),
+    }
+}
+
 /// Leaves that require gradients must not be written while operations are recorded, nor may some views.
 fn check_leaf(target: &Tensor) -> Result<()> {
     let made = history::of(target);
     if let Some(name) = made.as_ref().and_then(|history| history.one_of.as_ref()) {
         let output = made.as_ref().map_or(0, |history| history.output);
         return Err(Diagnostic::runtime(format!(
-            "Output {output} of {name} is a view and is being modified inplace. This view is the output of a function \
-             that returns multiple views. Such functions do not allow the output views to be modified inplace. You \
-             should replace the inplace operation by an out-of-place one."
+            "Output {output} of {name} is a view and is being modified inplace. {}",
+            views::ONE_OF_SEVERAL
         )));
     }
     if let Some(base) = target.base()

@@ -9,6 +9,10 @@ use crate::tensor::Tensor;
 use crate::value::Value;
 use std::sync::Arc;
 
+/// What PyTorch says of views that one function gives several of.
+pub(super) const ONE_OF_SEVERAL: &str = "This view is the output of a function that returns multiple views. Such functions do not allow the \
+    output views to be modified inplace. You should replace the inplace operation by an out-of-place one.";
+
 /// Whether a list of this element type holds tensors.
 pub(super) fn holds_tensors(element: &Type) -> bool {
     element.is_tensor() || matches!(element.kind(), TypeKind::Optional(inner) if inner.is_tensor())
@@ -51,6 +55,13 @@ pub(super) fn edge_of(tensor: &Tensor, run: &Run) -> Result<Edge> {
         && base.requires_grad()
         && known.as_ref().is_none_or(|history| history.version != tensor.version())
     {
+        if let Some(history) = known.filter(|history| history.one_of.is_some()) {
+            let (output, name) = (history.output, history.one_of.as_deref().unwrap_or_default());
+            return Err(Diagnostic::runtime(format!(
+                "Output {output} of {name} is a view and its base or another view of its base has been modified inplace. \
+                 {ONE_OF_SEVERAL}"
+            )));
+        }
         renew(tensor, &base, run)?;
         return Ok(direct(tensor));
     }

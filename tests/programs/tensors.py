@@ -438,3 +438,25 @@ def f(x: Tensor, o: float, d: List[int]):
 #> f(torch.ones(2, 2), 1., [0])
 #> f(torch.ones(2), 1., [0, 1])
 #> f(torch.ones(2, 2), -2., [0, 0])
+#--- base_of_several_views_is_written
+def f(x: Tensor, n: int):
+    a = x.requires_grad_() * 1
+    if n == 0:
+        parts = a.split(1, 1)
+        a.mul_(2)
+        return parts[1] * 1
+    if n == 1:
+        rows = a.unbind(0)
+        a.mul_(2)
+        return rows[0].sum()
+    if n == 2:
+        b, c = a.chunk(2, 0)
+        b.mul_(2)
+        return c * 1
+    r = a[0]
+    a.mul_(2)
+    return r * 1
+#> f(torch.ones(2, 3), 0)
+#> f(torch.ones(2, 3), 1)
+#> f(torch.ones(2, 3), 2)
+#> f(torch.ones(2, 3), 3)
