@@ -28,6 +28,18 @@ const PROGRAMS: &[(&str, &str)] = &[
 ",
     ),
     (
+        "outputs and states",
+        "    h, c = x * 1, x * b
+    outs: List[Tensor] = []
+    for i in range(k):
+        c = c * torch.sigmoid(h.mm(w)) + x
+        h = torch.tanh(c)
+        outs.append(h)
+    outs.append(c)
+    return torch.stack(outs), (h, c)
+",
+    ),
+    (
         "some way",
         "    y = x * 2
     if k > 2:

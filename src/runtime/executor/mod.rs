@@ -10,6 +10,7 @@ mod draws;
 mod guard;
 mod guarded;
 mod making;
+mod origins;
 mod recording;
 mod replay;
 mod results;

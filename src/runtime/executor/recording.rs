@@ -14,6 +14,7 @@ use super::super::derivatives::{Derivatives, detached};
 use super::super::interpreter::execute;
 use super::super::program::Inner;
 use super::build::{Plan, Subject, compile_groups, optimized};
+use super::origins;
 use super::replay::Replay;
 use super::results::Results;
 use super::{draws, spec};
@@ -468,17 +469,22 @@ fn check_outputs(graph: &Graph, results: &Results, context: &Context<'_>) -> Res
             graph.ty(*other)
         ));
     }
-    let db = AliasDb::new(context.registry, None, graph);
-    for (n, output) in outputs.iter().enumerate() {
-        let def = graph.def_op(*output);
-        if def.is_none_or(|op| graph.kind(op) == "prim::Constant")
-            || graph.inputs().iter().any(|input| db.may_contain_alias(*output, *input))
-        {
+    let mut seen = HashSet::new();
+    for output in outputs {
+        let Some(origins) = origins::origins(graph, context.registry, *output) else {
+            return refused(
+                "a call that records gradients gives what nobody knows to be a tensor of its own",
+            );
+        };
+        let is_given =
+            |origin: &ValueId| graph.def_op(*origin).is_none_or(|op| graph.kind(op) == "prim::Constant");
+        if origins.iter().any(is_given) {
             return refused("a call that records gradients gives what it was given, or a view of it");
         }
-        if outputs[..n].iter().any(|other| db.may_contain_alias(*output, *other)) {
+        if origins.iter().any(|origin| seen.contains(origin)) {
             return refused("a call that records gradients gives two views of one tensor");
         }
+        seen.extend(origins);
     }
     Ok(())
 }
