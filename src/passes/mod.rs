@@ -25,6 +25,7 @@ mod create_autodiff_subgraphs;
 mod cse;
 mod dce;
 mod decompose_ops;
+mod detach_no_grad;
 mod dissolve_groups;
 mod drop_carried;
 mod drop_neutral;
@@ -134,6 +135,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce-allow-deleting-nodes-with-side-effects", "Eliminates dead ops even if they have side effects", dce::with_side_effects),
     Pass::directed("decompose-norms", "Replaces batch and layer norm in evaluation by elementwise work and row reductions", Directed::group("decompose-norms")),
     Pass::directed("decompose-ops", "Decomposes addmm into mm and add", decompose_ops::DIRECTED),
+    Pass::graph("detach-no-grad", "Detaches what is computed while no gradients are recorded, instead of turning recording off and on", detach_no_grad::run),
     Pass::graph("dissolve-groups", "Inlines fusion groups into the enclosing graph", dissolve_groups::run),
     Pass::graph("drop-carried", "Drops values that loops carry for themselves alone", drop_carried::run),
     Pass::graph("drop-neutral", "Leaves out x * 1, x + 0 and x - 0 of tensors as PyTorch's executor does", drop_neutral::run),

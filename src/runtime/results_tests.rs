@@ -40,6 +40,19 @@ const PROGRAMS: &[(&str, &str)] = &[
 ",
     ),
     (
+        "without gradients",
+        "    with torch.no_grad():
+        s = x.mm(w).softmax(1)
+        n = s.size(0)
+    y = x.mm(w) * s
+    for i in range(k):
+        with torch.no_grad():
+            t = (y * b).mean()
+        y = y * t + n
+    return y, s, n
+",
+    ),
+    (
         "some way",
         "    y = x * 2
     if k > 2:

@@ -96,7 +96,7 @@ fn attempt(
     let registry = subject.context.registry;
     let mut folded = None;
     if refusal(registry, &subject.function.graph).is_some() {
-        let function = folded.insert(without_dead_branches(subject)?);
+        let function = folded.insert(without_dead_branches(subject, run.grad_enabled())?);
         if let Some(reason) = refusal(registry, &function.graph) {
             return Ok(Err(reason));
         }
@@ -117,13 +117,18 @@ fn attempt(
     Ok(Ok(Plan { graph, code, guards, making, recording: None, replay, updates }))
 }
 
-/// The function without branches that constants turn off: of an `inplace` that is False, mostly.
-fn without_dead_branches(subject: &Subject<'_>) -> Result<Function> {
+/// The function without branches that constants turn off (of an `inplace` that is False, mostly) and, where gradients are recorded,
+/// without stretches that record none.
+fn without_dead_branches(subject: &Subject<'_>, records: bool) -> Result<Function> {
     static FOLD: LazyLock<Result<Pipeline>> =
         LazyLock::new(|| passes::parse("constant-propagation-immutable-types"));
+    static DETACH: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("detach-no-grad"));
     let mut function = subject.function.clone();
     let context = Context::new(subject.context.registry, subject.module);
     FOLD.as_ref().map_err(Clone::clone)?.run_graph(&mut function.graph, &context)?;
+    if records {
+        DETACH.as_ref().map_err(Clone::clone)?.run_graph(&mut function.graph, &context)?;
+    }
     Ok(function)
 }
 
