@@ -228,6 +228,13 @@ pub static OPS: &[OpDef] = &[
         one(result)
     })
     .effects(Effects::RANDOM).infer(joins::row_major),
+    opaque("fusion::bernoulli_like(Tensor self, float p) -> Tensor", |a| {
+        let (result, p) = (empty_like(a.tensor(0)?, a.tensor(0)?.dtype())?, a.float(1)?);
+        fill(a, usize::MAX, &result, |g, draw| bernoulli(g, draw.count, p))?;
+        one(result)
+    })
+    .effects(Effects::RANDOM).facts(LIKE).infer(joins::like)
+    .doc("ones with a probability and zeros, in a tensor that lies as another: what dropout draws"),
     opaque("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let p = a.float(1)?;
         refill(a, 2, "", |g, draw| bernoulli(g, draw.count, p))
