@@ -30,6 +30,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("a fused reduction", "rows that do not lie along the last dimensions, or are empty"),
     ("powers of integers in compiled kernels", "integer powers raise on negative exponents"),
     ("cannot be fused: it raises", "a number that does not fit; asked below that the program raises"),
+    ("something writes to what its backward would read", "the tape looks at versions, op by op"),
     ("cannot be fused: it may raise", "a division of integers raises for some elements, a kernel cannot"),
 ];
 
