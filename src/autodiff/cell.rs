@@ -129,7 +129,7 @@ struct Row {
     /// Of a form that writes: the row's form that does not.
     plain: Option<Op>,
     recipe: OnceLock<Recipe>,
-    items_cell: OnceLock<Option<Arc<Cell>>>,
+    items_cell: OnceLock<Result<Arc<Cell>>>,
     helpers: Arc<crate::dialects::grads::Grads>,
 }
 
@@ -169,11 +169,11 @@ impl Cells {
 
     /// How gradients of a list's elements go through an op on lists of tensors; None where nobody says. In the texts of entries
     /// `Item` stands for the type of an element's gradient.
-    pub fn items(&self, op: &Op) -> Option<Arc<Cell>> {
+    pub fn items(&self, op: &Op) -> Option<Result<Arc<Cell>>> {
         let row = self.rows.get(&op.id())?;
         let text = row.items.as_ref()?;
-        let read = || read_as(&row.op, text, &row.helpers, true).ok().map(Arc::new);
-        row.items_cell.get_or_init(read).clone()
+        let read = || read_as(&row.op, text, &row.helpers, true).map(Arc::new);
+        Some(row.items_cell.get_or_init(read).clone())
     }
 
     /// All ops that have a cell, with the functions that must compile; None where the cell cannot be read.
@@ -187,6 +187,12 @@ impl Cells {
                 Recipe::Inner => Ok(Vec::new()),
             };
             all.push((row.op.clone(), texts));
+        }
+        // Their texts hang on what is known of gradients where they are used; here they must be readable.
+        for row in self.rows.values() {
+            if let Some(Err(error)) = self.items(&row.op) {
+                all.push((row.op.clone(), Err(error)));
+            }
         }
         all.sort_by(|a, b| a.0.schema_text().cmp(b.0.schema_text()));
         all

@@ -281,7 +281,12 @@ impl Call<'_> {
             }
             return Ok(results);
         }
-        let several = views::gives_several(self.op, &results).then(|| several_of(&node));
+        let recorded_as = self.op.def().facts.iter().find_map(|fact| match fact {
+            Fact::RecordedAs(name) => Some(name.to_string()),
+            _ => None,
+        });
+        let several =
+            views::gives_several(self.op, &results).then(|| recorded_as.unwrap_or_else(|| node.shown()));
         for (n, tensor) in tensors.iter().enumerate() {
             let follows = tensor.dtype().is_floating() || tensor.dtype().is_complex();
             let is_operand = || self.values.iter().any(|v| is_or_holds(v, tensor));
@@ -355,14 +360,6 @@ pub(super) fn wants(value: &Value) -> bool {
         Value::Tensor(t) => t.requires_grad(),
         Value::List(list) if views::holds_tensors(list.element_type()) => list.items().iter().any(wants),
         _ => false,
-    }
-}
-
-/// What errors call an operation that gives several views: `chunk` splits.
-fn several_of(node: &Node) -> String {
-    match node.shown().as_str() {
-        "Chunk" => "Split".to_string(),
-        other => other.to_string(),
     }
 }
 

@@ -385,6 +385,8 @@ pub enum Fact {
     /// Costs several instructions an element though it is exact: worth a kernel of its own, as every function that is
     /// evaluated by approximation is.
     Costly,
+    /// PyTorch records it as another operation, which errors name.
+    RecordedAs(&'static str),
     /// Asks whether its operands are the same object.
     Compares,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.

@@ -64,7 +64,7 @@ impl Change {
                 "aten::len" | "aten::__getitem__" | "aten::slice" | "aten::add" | "aten::list"
             );
             // The last item goes at the end of the turn, another is set where the op stands.
-            reads && (shortens || ancestor(graph, user, body).is_some_and(|at| graph.is_before(at, made)))
+            reads && (shortens || graph.ancestor_in(user, body).is_some_and(|at| graph.is_before(at, made)))
         };
         let is_own = graph.operand(made, 0) == Some(param)
             && graph.operands(made).iter().skip(1).all(|value| *value != param)
@@ -123,14 +123,6 @@ fn is_all_but_the_last(graph: &Graph, slice: OpId, list: ValueId) -> bool {
             && len.is_some_and(|len| graph.kind(len) == "aten::len" && graph.operand(len, 0) == Some(list))
     });
     begins && is_every && is_end
-}
-
-/// The op of a block that an op is or stands in.
-fn ancestor(graph: &Graph, mut op: OpId, home: BlockId) -> Option<OpId> {
-    while graph.parent(op) != Some(home) {
-        op = graph.owner(graph.parent(op)?)?;
-    }
-    Some(op)
 }
 
 /// A list that grows by an item a turn.

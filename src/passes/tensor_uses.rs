@@ -238,7 +238,7 @@ fn reads_before_writes(
             marks == Some(true) && !matches!(row.def().family, Family::Control | Family::Container)
         });
         let between = |write: OpId| {
-            let at = ancestor(graph, write, home);
+            let at = home.and_then(|home| graph.ancestor_in(write, home));
             at.is_some_and(|at| graph.is_before(list, at) && (graph.is_before(at, used.op) || at == used.op))
         };
         reads
@@ -246,14 +246,6 @@ fn reads_before_writes(
             && graph.results(used.op).iter().all(|result| is_plain(graph.ty(*result)))
             && !writes.iter().any(|(write, ..)| between(*write))
     })
-}
-
-/// The op of a block that an op is or stands in.
-fn ancestor(graph: &Graph, mut op: OpId, home: Option<crate::ir::BlockId>) -> Option<OpId> {
-    while graph.parent(op) != home {
-        op = graph.owner(graph.parent(op)?)?;
-    }
-    Some(op)
 }
 
 /// Whether only branches and loops stand between where a tensor is made and an op.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl Reverse<'_> {
     /// How gradients go through an op on lists, if it is one.
-    pub(super) fn items_cell(&self, op: OpId) -> Option<Arc<Cell>> {
+    pub(super) fn items_cell(&self, op: OpId) -> Option<Result<Arc<Cell>>> {
         let graph = &self.graph;
         let values = graph.operands(op).iter().copied().chain(graph.results(op));
         let is_of_lists = values.into_iter().any(|value| is_tensor_list(graph.ty(value)));
@@ -65,7 +65,7 @@ impl Reverse<'_> {
     /// The same, as long as the list.
     pub(super) fn full_former(&mut self, list: ValueId, at: LocationId) -> Result<ValueId> {
         let former = self.former(list, at)?;
-        let full = self.call(texts::FULL, &[former, list], at)?;
+        let full = self.call(&texts::full(), &[former, list], at)?;
         self.full.insert(full);
         Ok(full)
     }
@@ -193,7 +193,7 @@ mod tests {
         let mut count = 0;
         for name in registry.grads().items_names() {
             let op = registry.iter().find(|op| op.full_name() == name).expect(name);
-            let cell = cells.items(op).unwrap_or_else(|| panic!("{name} cannot be read"));
+            let cell = cells.items(op).expect(name).unwrap_or_else(|error| panic!("{name}: {error}"));
             for entry in &cell.entries {
                 for (is_maybe, is_full) in [(false, false), (false, true), (true, false), (true, true)] {
                     let text = texts::of_items(&entry.text, is_maybe, is_full);

@@ -3,8 +3,9 @@
 
 use super::marks::{IF, LOOP};
 use super::reverse::{Reverse, refused};
+use super::texts;
 use crate::diag::{Diagnostic, Result};
-use crate::ir::{Attr, BlockId, OpId, Symbol, Type, ValueDef, ValueId};
+use crate::ir::{Attr, BlockId, OpId, Type, ValueDef, ValueId};
 use hashbrown::{HashMap, HashSet};
 
 /// Whether a value requires grad.
@@ -88,11 +89,8 @@ impl Reverse<'_> {
         let home = self.graph.parent(op).ok_or_else(lost)?;
         let behind = self.graph.next(op).unwrap_or(self.graph.terminator(home));
         for other in asked {
-            either = self.in_front_of(behind, |this| {
-                let or = this.graph.create(Symbol::new("aten::__or__"), &[either, other], &[Type::bool()]);
-                this.place(or);
-                Ok(this.graph.results(or)[0])
-            })?;
+            let at = self.graph.location_id(op);
+            either = self.in_front_of(behind, |this| this.call(texts::EITHER, &[either, other], at))?;
         }
         Ok(Flag::Asked(either))
     }

@@ -269,7 +269,8 @@ impl Reverse<'_> {
             self.follows.extend(results);
             return Ok(());
         }
-        if self.cells.items(row).is_some() {
+        if let Some(cell) = self.cells.items(row) {
+            cell?;
             let followed = results.into_iter().filter(|result| may_be_followed(self.graph.ty(*result)));
             self.follows.extend(followed.collect::<Vec<_>>());
             return Ok(());
@@ -393,7 +394,7 @@ impl Reverse<'_> {
             return self.give_items(results[0], gradient, self.graph.location_id(op));
         }
         if let Some(cell) = self.items_cell(op) {
-            return self.items(op, &cell);
+            return self.items(op, &*cell?);
         }
         if given.all(|gradient| self.is_maybe(gradient)) {
             return self.where_given(op);

@@ -99,14 +99,13 @@ pub(super) const HOLLOW: &str = "def hollow(items: List[Tensor]) -> List[Tensor]
 pub(super) const SIZES: &str =
     "def sizes(items: List[Tensor]) -> List[List[int]]:\n    return [item.size() for item in items]\n";
 /// A list's gradient so far, with a place for each element.
-pub(super) const FULL: &str =
-    "def full(former: List[Optional[Tensor]], items: List[Tensor]) -> List[Optional[Tensor]]:
-    all = former
-    if len(former) == 0:
-        none: Optional[Tensor] = None
-        all = [none] * len(items)
-    return all
-";
+pub(super) fn full() -> String {
+    format!(
+        "{FILL}def full(former: List[Optional[Tensor]], items: List[Tensor]) -> List[Optional[Tensor]]:
+    return filled(former, len(items))
+"
+    )
+}
 pub(super) const DEFINITE_ITEMS: &str =
     "def definite(g: List[Optional[Tensor]], like: List[Tensor]) -> List[Tensor]:
     all: List[Tensor] = []
@@ -119,6 +118,8 @@ pub(super) const DEFINITE_ITEMS: &str =
         all.append(one)
     return all
 ";
+/// Whether one of two values requires grad.
+pub(super) const EITHER: &str = "def either(a: bool, b: bool) -> bool:\n    return a or b\n";
 /// The next number of turns, and the turn that is gone through backward.
 pub(super) const NEXT: &str = "def next(n: int) -> int:\n    return n + 1\n";
 pub(super) const TURN: &str = "def turn(n: int, back: int) -> int:\n    return n - 1 - back\n";
@@ -253,19 +254,12 @@ pub(super) fn sum_of_items(first: bool, second: bool) -> String {
     }
     let (a, b) = (item_type(first), item_type(second));
     format!(
-        "def one(a: Optional[Tensor], b: Optional[Tensor]) -> Optional[Tensor]:
-    total = a
-    if a is None:
-        total = b
-    elif b is not None:
-        total = a + b
-    return total
-def sum(a: List[{a}], b: List[{b}]) -> List[Optional[Tensor]]:
+        "{SUM_BOTH}def sums(a: List[{a}], b: List[{b}]) -> List[Optional[Tensor]]:
     all = torch.ops.fusion.optional_items(a)
     if len(a) == 0:
         all = torch.ops.fusion.optional_items(b)
     elif len(b) > 0:
-        all = [one(a[n], b[n]) for n in range(len(a))]
+        all = [sum(a[n], b[n]) for n in range(len(a))]
     return all
 "
     )

@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::views;
-use crate::dialects::{Args, OpDef, Outputs, gather, one, view};
+use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, view};
 use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Tensor, view as layout, wrap_dim};
 use crate::value::Value;
@@ -29,7 +29,8 @@ pub static OPS: &[OpDef] = &[
     )
     .infer(views::split_with_sizes),
     view("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", |a| many(chunk(a)?))
-        .infer(views::chunk),
+        .infer(views::chunk)
+        .facts(&[Fact::RecordedAs("Split")]),
     view("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", |a| {
         many(split(a)?)
     })
