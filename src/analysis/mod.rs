@@ -3,6 +3,7 @@
 
 mod alias;
 mod cache;
+mod containers;
 mod effects;
 pub mod shapes;
 

@@ -1,11 +1,12 @@
 //! Types and sizes of all values of a graph, from the types of its inputs: each op by its row, control flow by joining
 //! what its ways say. Sizes may be symbols; equal symbols are equal sizes. Nothing is run.
 
+use super::containers::{Containers, Standing, Write, is_container, write};
 use crate::dialects::prim::constant;
 use crate::dialects::shapes::{Known, Operands, infer};
 use crate::dialects::{Effects, Fact, Family, Op, Registry, Run, Variant, resolve};
 use crate::eval;
-use crate::ir::{BlockId, Dim, Graph, OpId, TensorType, Type, TypeKind, ValueId};
+use crate::ir::{BlockId, Dim, Graph, OpId, TensorType, Type, ValueId};
 use crate::tensor::Tensor;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
@@ -19,6 +20,13 @@ const MAX_MEANINGS: usize = 8;
 /// Blocks are looked into so often for each that there is, and this often besides; from then on all that loops carry counts as
 /// unknown. Loops within loops would else be looked into twice as often at each level, or more.
 const VISITS: (usize, usize) = (16, 20_000);
+
+/// All of a graph is looked into so often until what is known of the items of lists and dictionaries that are written to does
+/// not change any more. If it still does, nothing is known of them.
+const MAX_ROUNDS: usize = 4;
+
+/// Items of a sum of lists up to which each is known by itself.
+const MAX_JOINED: usize = 64;
 
 /// Finds the graph of a composite op's meaning.
 pub type Meanings<'a> = &'a dyn Fn(&Op) -> Option<Arc<Graph>>;
@@ -54,12 +62,30 @@ fn run(
         known: vec![Known::Nothing; graph.value_capacity()],
         never: HashSet::new(),
         numbers: HashMap::new(),
+        containers: Containers::of(graph, registry),
+        items: HashMap::new(),
+        first_symbol: symbols.get(),
     };
     for (n, value) in graph.inputs().iter().enumerate() {
-        state.known[value.index()] = inputs.get(n).cloned().unwrap_or_default();
+        state.set(*value, inputs.get(n).cloned().unwrap_or_default());
     }
-    state.block(graph.root());
-    state.known
+    for round in 1.. {
+        state.block(graph.root());
+        if !state.begin_again(round) {
+            break;
+        }
+    }
+    state.told()
+}
+
+/// What is known of the items of a list or dictionary that is written to, over the whole program.
+#[derive(Default)]
+struct Items {
+    /// None: it has none.
+    each: Option<Known>,
+    /// Whether an op has read them in this round, and whether they have grown since.
+    is_read: bool,
+    has_grown: bool,
 }
 
 struct State<'a> {
@@ -77,15 +103,102 @@ struct State<'a> {
     never: HashSet<ValueId>,
     /// Tensors of one number that is known: traced programs compute sizes with them.
     numbers: HashMap<ValueId, Tensor>,
+    containers: Containers,
+    /// By the number of what is written to.
+    items: HashMap<usize, Items>,
+    /// Symbols that are not below this one stand for sizes of inputs.
+    first_symbol: i64,
 }
 
 impl State<'_> {
-    fn of(&self, value: ValueId) -> &Known {
+    /// What an op knows of an operand.
+    fn of(&mut self, value: ValueId) -> Known {
+        match self.containers.standing(value) {
+            Standing::Written(class) => {
+                let items = self.items.entry(class).or_default();
+                items.is_read = true;
+                Known::each_of(items.each.clone())
+            }
+            Standing::Read | Standing::Lost => self.known[value.index()].clone(),
+        }
+    }
+
+    /// What is known of a value that flows on; nothing of lists that are written to, which are known as a whole.
+    fn flowing(&self, value: ValueId) -> &Known {
         &self.known[value.index()]
     }
 
     fn set(&mut self, value: ValueId, known: Known) {
-        self.known[value.index()] = known;
+        self.known[value.index()] = match self.containers.standing(value) {
+            Standing::Read => known,
+            Standing::Written(_) | Standing::Lost => Known::Nothing,
+        };
+    }
+
+    /// Lets what is written to the list or dictionary of a number be known of its items; `Nothing` too says something of them.
+    fn put(&mut self, class: usize, each: &Known) {
+        let each = self.without_symbols(each);
+        let items = self.items.entry(class).or_default();
+        let joined = items.each.as_ref().map_or_else(|| each.clone(), |known| known.join(&each));
+        if items.each.as_ref() != Some(&joined) {
+            items.each = Some(joined);
+            items.has_grown |= items.is_read;
+        }
+    }
+
+    /// A symbol of an op in a loop is another size each time.
+    fn without_symbols(&self, known: &Known) -> Known {
+        let size = |dim: &Dim| match dim {
+            Dim::Symbol(n) if *n < self.first_symbol => Dim::Unknown,
+            dim => *dim,
+        };
+        match known {
+            Known::Tensor(t) => {
+                let sizes = t.sizes.as_deref().map(|sizes| sizes.iter().map(size).collect());
+                Known::Tensor(TensorType { sizes, ..t.clone() })
+            }
+            Known::Int(dim) => Known::Int(size(dim)),
+            Known::Ints(_) | Known::Items(_) | Known::Each(_) => Known::Nothing,
+            other => other.clone(),
+        }
+    }
+
+    /// What is known of the items of an operand; None where it has none.
+    fn items_of(&mut self, value: ValueId) -> Option<Known> {
+        match (self.containers.standing(value), self.of(value)) {
+            (Standing::Written(class), _) => self.items.get(&class).and_then(|items| items.each.clone()),
+            (_, Known::Items(items)) if items.is_empty() => None,
+            (_, Known::Ints(dims)) if dims.is_empty() => None,
+            (_, known) => Some(known.each().unwrap_or_default()),
+        }
+    }
+
+    /// Whether all must be looked into once more, as items were read that are known better now.
+    fn begin_again(&mut self, round: usize) -> bool {
+        let again = self.items.values().any(|items| items.has_grown);
+        for items in self.items.values_mut() {
+            if again && round >= MAX_ROUNDS {
+                items.each = Some(Known::Nothing);
+            }
+            (items.is_read, items.has_grown) = (false, false);
+        }
+        if again {
+            self.symbols.set(self.first_symbol);
+            self.never.clear();
+            self.numbers.clear();
+        }
+        again
+    }
+
+    /// What is known of all values, lists that are written to included.
+    fn told(self) -> Vec<Known> {
+        let mut known = self.known;
+        for (n, class) in self.containers.written() {
+            if let Some(known) = known.get_mut(n) {
+                *known = Known::each_of(self.items.get(&class).and_then(|items| items.each.clone()));
+            }
+        }
+        known
     }
 
     fn block(&mut self, block: BlockId) {
@@ -104,15 +217,30 @@ impl State<'_> {
         match kind {
             "prim::If" => return self.branch(op),
             "prim::Loop" => return self.iterate(op),
-            "prim::Uninitialized" => self.never.extend(graph.results(op)),
+            "prim::Uninitialized" => return self.set_never(op),
             _ => {}
         }
         let results = graph.results(op);
+        if self.write(op) {
+            return;
+        }
+        if graph.operands(op).iter().any(|v| self.never.contains(v)) {
+            return self.set_never(op);
+        }
+        results.iter().for_each(|value| _ = self.never.remove(value));
         let found = self.results(op, kind).unwrap_or_default();
         for (n, value) in results.iter().enumerate() {
             let declared = Known::of_type(graph.ty(*value));
-            if matches!(graph.ty(*value).kind(), TypeKind::List(_)) && !self.stays(*value) {
-                self.set(*value, Known::Nothing);
+            if let Standing::Written(class) = self.containers.standing(*value)
+                && is_container(graph.ty(*value))
+            {
+                let is_given_back = graph
+                    .operands(op)
+                    .iter()
+                    .any(|v| self.containers.standing(*v) == Standing::Written(class));
+                if !(is_given_back && CASTS.contains(&kind)) {
+                    self.fill(class, found.get(n).unwrap_or(&Known::Nothing));
+                }
                 continue;
             }
             let known = match (found.get(n), declared) {
@@ -126,29 +254,57 @@ impl State<'_> {
         }
     }
 
-    /// Whether nobody writes to a list: it is only read, by ops whose schemas say so, and never carried elsewhere.
-    fn stays(&self, list: ValueId) -> bool {
-        self.graph.uses(list).all(|u| {
-            if let Some(block) = self.graph.terminated_block(u.op) {
-                return block == self.graph.root();
+    /// The items that a list has when it is made.
+    fn fill(&mut self, class: usize, made: &Known) {
+        match made {
+            Known::Items(items) => items.iter().for_each(|item| self.put(class, item)),
+            Known::Ints(dims) => dims.iter().for_each(|dim| self.put(class, &Known::Int(*dim))),
+            Known::Each(each) => self.put(class, each),
+            _ => self.put(class, &Known::Nothing),
+        }
+    }
+
+    /// An op that writes to a list or dictionary.
+    fn write(&mut self, op: OpId) -> bool {
+        let graph = self.graph;
+        let Some(written) = graph.operand(op, 0).zip(write(graph, op)) else { return false };
+        let (Standing::Written(class), how) = (self.containers.standing(written.0), written.1) else {
+            return false;
+        };
+        let operand = |n: usize| graph.operand(op, n);
+        match how {
+            Write::Item(n) => match operand(n) {
+                Some(item) if self.never.contains(&item) => {}
+                Some(item) => {
+                    let known = self.of(item);
+                    self.put(class, &known);
+                }
+                None => self.put(class, &Known::Nothing),
+            },
+            Write::Items(n) => {
+                let given =
+                    operand(n).filter(|given| self.containers.standing(*given) != Standing::Written(class));
+                if let Some(each) = given.and_then(|given| self.items_of(given)) {
+                    self.put(class, &each);
+                }
             }
-            let kind = self.graph.kind(u.op).as_str();
-            if matches!(kind, "prim::ListUnpack" | "prim::TupleConstruct") {
-                return true;
+            Write::Nothing => {}
+        }
+        // What it gives is the list itself, or an item of it.
+        let results: Vec<ValueId> =
+            graph.results(op).into_iter().filter(|result| !is_container(graph.ty(*result))).collect();
+        if !results.is_empty() {
+            match self.items_of(written.0) {
+                Some(each) => results.iter().for_each(|result| self.set(*result, each.clone())),
+                None => self.set_never(op),
             }
-            let Ok(row) = resolve(self.registry, self.graph, u.op) else { return false };
-            let reads = |s: &crate::ir::Schema| match s.arguments.get(u.index) {
-                Some(argument) => argument.alias.as_ref().is_none_or(|alias| !alias.is_write),
-                // Text is made of any values, and holds none of them.
-                None => s.is_vararg && !s.is_varret && row.def().family == Family::Host,
-            };
-            row.schema().is_ok_and(reads)
-        })
+        }
+        true
     }
 
     fn results(&mut self, op: OpId, kind: &str) -> Option<Vec<Known>> {
         let graph = self.graph;
-        let operands: Vec<Known> = graph.operands(op).iter().map(|v| self.of(*v).clone()).collect();
+        let operands: Vec<Known> = graph.operands(op).iter().map(|v| self.of(*v)).collect();
         match kind {
             "prim::Constant" => {
                 let ty = graph.result(op, 0).map(|v| graph.ty(v));
@@ -167,12 +323,14 @@ impl State<'_> {
                     None => Known::items(operands),
                 }])
             }
+            "prim::DictConstruct" => Some(vec![Known::each_of(operands.into_iter().skip(1).step_by(2))]),
             "prim::TupleConstruct" => Some(vec![Known::items(operands)]),
             "prim::TupleUnpack" | "prim::ListUnpack" => match operands.first()? {
                 Known::Items(items) if items.len() == graph.result_count(op) => Some(items.clone()),
                 Known::Ints(dims) if dims.len() == graph.result_count(op) => {
                     Some(dims.iter().map(|d| Known::Int(*d)).collect())
                 }
+                Known::Each(each) => Some(graph.results(op).iter().map(|_| (**each).clone()).collect()),
                 _ => None,
             },
             "aten::len" => match operands.first()? {
@@ -180,13 +338,73 @@ impl State<'_> {
                 Known::Items(items) => Some(vec![Known::Int(Dim::Known(items.len() as i64))]),
                 _ => None,
             },
-            "prim::TupleIndex" | "aten::__getitem__" => item(&operands).map(|k| vec![k]),
-            "prim::unchecked_cast" | "prim::unchecked_unwrap_optional" => Some(operands),
-            _ => self.by_row(op, &operands),
+            "prim::TupleIndex" => item(&operands).map(|k| vec![k]),
+            "aten::__getitem__" => match item(&operands) {
+                Some(item) => Some(vec![item]),
+                None => self.of_container(op, kind),
+            },
+            _ if CASTS.contains(&kind) => Some(operands),
+            _ => {
+                let found = self.by_row(op, &operands);
+                let is_found = found.as_ref().is_some_and(|found| found.iter().any(|k| *k != Known::Nothing));
+                if is_found { found } else { self.of_container(op, kind) }
+            }
+        }
+    }
+
+    /// The results of an op that is never reached.
+    fn set_never(&mut self, op: OpId) {
+        for result in self.graph.results(op) {
+            self.never.insert(result);
+            self.set(result, Known::of_type(self.graph.ty(result)));
+        }
+    }
+
+    /// What ops on lists and dictionaries give whose items are known together.
+    fn of_container(&mut self, op: OpId, kind: &str) -> Option<Vec<Known>> {
+        let graph = self.graph;
+        let of = graph.operand(op, 0).filter(|v| is_container(graph.ty(*v)))?;
+        let both = |state: &mut Self, with: Option<Known>| {
+            let parts = [state.items_of(of), with];
+            Some(vec![Known::each_of(parts.into_iter().flatten())])
+        };
+        match kind {
+            "aten::__getitem__" => {
+                let each = self.items_of(of);
+                if each.is_none() {
+                    self.never.extend(graph.results(op));
+                }
+                each.map(|each| vec![each])
+            }
+            "aten::add" => {
+                let other = graph.operand(op, 1)?;
+                match (self.of(of), self.of(other)) {
+                    (Known::Items(a), Known::Items(b)) if a.len() + b.len() <= MAX_JOINED => {
+                        Some(vec![Known::items([a, b].concat())])
+                    }
+                    (Known::Ints(a), Known::Ints(b)) if a.len() + b.len() <= MAX_JOINED => {
+                        Some(vec![Known::Ints([a, b].concat())])
+                    }
+                    _ => {
+                        let with = self.items_of(other);
+                        both(self, with)
+                    }
+                }
+            }
+            "fusion::set_item" => {
+                let with = graph.operand(op, 2).map(|v| self.of(v));
+                both(self, with)
+            }
+            "aten::list" | "aten::copy" if matches!(self.of(of), Known::Items(_)) => Some(vec![self.of(of)]),
+            "aten::list" | "aten::copy" | "aten::slice" | "aten::mul" | "aten::values" => both(self, None),
+            _ => None,
         }
     }
 
     fn by_row(&mut self, op: OpId, operands: &[Known]) -> Option<Vec<Known>> {
+        for result in self.graph.results(op) {
+            self.numbers.remove(&result);
+        }
         let row = resolve(self.registry, self.graph, op).ok()?;
         if let Some(values) = self.number(op, &row, operands) {
             self.keep_numbers(op, &values);
@@ -266,13 +484,14 @@ impl State<'_> {
     fn branch(&mut self, op: OpId) {
         let graph = self.graph;
         let &[yes, no] = graph.nested_blocks(op) else { return };
-        let condition = graph.operand(op, 0).map(|v| self.of(v).clone());
+        let condition = graph.operand(op, 0).map(|v| self.of(v));
         for block in [yes, no] {
             self.block(block);
         }
         for (n, value) in graph.results(op).iter().enumerate() {
-            let of =
-                |block| graph.block_results(block).get(n).map(|v| self.of(*v).clone()).unwrap_or_default();
+            let of = |block| {
+                graph.block_results(block).get(n).map(|v| self.flowing(*v).clone()).unwrap_or_default()
+            };
             // A way that is never taken says nothing.
             let is_never = |block| graph.block_results(block).get(n).is_some_and(|v| self.never.contains(v));
             let known = match condition {
@@ -287,8 +506,9 @@ impl State<'_> {
                 (Known::Nothing, declared @ Known::Tensor(_)) => declared,
                 (known, _) => known,
             };
-            if is_never(yes) && is_never(no) {
-                self.never.insert(*value);
+            match is_never(yes) && is_never(no) {
+                true => _ = self.never.insert(*value),
+                false => _ = self.never.remove(value),
             }
             self.set(*value, known);
         }
@@ -300,30 +520,35 @@ impl State<'_> {
         let Some(&body) = graph.nested_blocks(op).first() else { return };
         let params = graph.params(body);
         let left = graph.block_results(body).iter().skip(1);
-        let mut carried: Vec<Known> =
-            graph.operands(op).iter().skip(2).map(|v| self.of(*v).clone()).collect();
+        // None: it is never read.
+        let start = |v: &ValueId| (!self.never.contains(v)).then(|| self.flowing(*v).clone());
+        let mut carried: Vec<Option<Known>> = graph.operands(op).iter().skip(2).map(start).collect();
         if let Some(counter) = params.first() {
             self.set(*counter, Known::Int(Dim::Unknown));
         }
         let changes: Vec<bool> =
             params.iter().skip(1).zip(left.clone()).map(|(param, left)| param != left).collect();
-        let forget = |carried: &mut [Known]| {
+        let forget = |carried: &mut [Option<Known>]| {
             carried
                 .iter_mut()
                 .zip(&changes)
                 .filter(|(_, changes)| **changes)
-                .for_each(|(known, _)| *known = Known::Nothing)
+                .for_each(|(known, _)| *known = Some(Known::Nothing))
         };
         if self.visits > self.most_visits {
             forget(&mut carried);
         }
         for turn in 1.. {
             for (param, known) in params.iter().skip(1).zip(&carried) {
-                self.set(*param, known.clone());
+                self.set_or_never(*param, known.clone());
             }
             self.block(body);
-            let mut joined: Vec<Known> =
-                carried.iter().zip(left.clone()).map(|(known, v)| known.join(self.of(*v))).collect();
+            let join = |(known, left): (&Option<Known>, &ValueId)| match (known, self.never.contains(left)) {
+                (known, true) => known.clone(),
+                (None, false) => Some(self.flowing(*left).clone()),
+                (Some(known), false) => Some(known.join(self.flowing(*left))),
+            };
+            let mut joined: Vec<Option<Known>> = carried.iter().zip(left.clone()).map(join).collect();
             if joined == carried {
                 break;
             }
@@ -332,15 +557,26 @@ impl State<'_> {
             } else if turn >= MAX_TURNS {
                 // Each turn from now on takes away all that is known of a value at least: they end.
                 let changed = joined.iter_mut().zip(&carried).filter(|(new, old)| *new != *old);
-                changed.for_each(|(new, _)| *new = Known::Nothing);
+                changed.for_each(|(new, _)| *new = Some(Known::Nothing));
             }
             carried = joined;
         }
         for (value, known) in graph.results(op).iter().zip(carried) {
-            self.set(*value, known);
+            self.set_or_never(*value, known);
         }
     }
+
+    fn set_or_never(&mut self, value: ValueId, known: Option<Known>) {
+        match known {
+            Some(_) => self.never.remove(&value),
+            None => self.never.insert(value),
+        };
+        self.set(value, known.unwrap_or_else(|| Known::of_type(self.graph.ty(value))));
+    }
 }
+
+/// Ops that give what they are given.
+const CASTS: [&str; 2] = ["prim::unchecked_cast", "prim::unchecked_unwrap_optional"];
 
 /// Both say something of the same tensor; what was found goes before what was declared.
 pub fn merge(found: &TensorType, declared: &TensorType) -> TensorType {

@@ -1,5 +1,6 @@
 //! What ops do to a list or dictionary that they are given, as `functionalize-containers` asks it; no pass itself.
 
+use super::variables::is_past;
 use super::{constants, fold_dicts};
 use crate::analysis::facts;
 use crate::dialects::fusion::items::SET_ITEM;
@@ -7,6 +8,7 @@ use crate::dialects::prim::list::UNPACK;
 use crate::dialects::{Family, Registry};
 use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueDef, ValueId};
 use crate::value::DictKey;
+use hashbrown::{HashMap, HashSet};
 use std::cmp::Ordering;
 
 /// What an op does to a container.
@@ -38,9 +40,17 @@ impl Access {
     }
 }
 
+/// Whether containers are made in the graph, so that nothing else has them, as far as it was asked.
+pub(super) type Fresh = HashMap<ValueId, bool>;
+
 /// All that is done to a container, in no order; None where something may keep it, or does what is not understood.
-pub(super) fn accesses(graph: &Graph, registry: &Registry, made: ValueId) -> Option<Vec<(OpId, Access)>> {
-    if !is_fresh(graph, registry, made) {
+pub(super) fn accesses(
+    graph: &Graph,
+    registry: &Registry,
+    fresh: &mut Fresh,
+    made: ValueId,
+) -> Option<Vec<(OpId, Access)>> {
+    if !is_fresh(graph, registry, fresh, made) {
         return None;
     }
     let home = graph.def_block(made)?;
@@ -51,8 +61,7 @@ pub(super) fn accesses(graph: &Graph, registry: &Registry, made: ValueId) -> Opt
         if is_held {
             held.push(used.op);
         }
-        let is_read =
-            is_held || graph.terminated_block(used.op).is_some_and(|block| is_moved(graph, made, block));
+        let is_read = is_held || is_moved(graph, made, used.op);
         let access = if is_read { Access::Read } else { access(graph, registry, used.op, used.index)? };
         let mut block = graph.terminated_block(used.op).or_else(|| graph.parent(used.op))?;
         while block != home {
@@ -93,24 +102,81 @@ fn stands_before(graph: &Graph, mut op: OpId, other: OpId) -> bool {
     graph.is_before(op, other)
 }
 
-/// Whether what is made in a way of a branch leaves it at its end, and has another name from there on.
-fn is_moved(graph: &Graph, made: ValueId, block: BlockId) -> bool {
-    let is_branch = graph.owner(block).is_some_and(|around| graph.kind(around) == "prim::If");
-    let given = graph.block_results(block).iter().filter(|value| **value == made).count();
-    is_branch && graph.def_block(made) == Some(block) && given == 1
+/// Whether a container has another name behind the end of a block, or in a loop and behind it, and this one is used no more. It
+/// may have been made outside of the branches that it leaves.
+fn is_moved(graph: &Graph, made: ValueId, op: OpId) -> bool {
+    let is_passed_on = match graph.terminated_block(op) {
+        Some(block) => graph
+            .owner(block)
+            .is_some_and(|around| matches!(graph.kind(around).as_str(), "prim::If" | "prim::Loop")),
+        None => graph.kind(op) == "prim::Loop",
+    };
+    if !is_passed_on || graph.operands(op).iter().filter(|value| **value == made).count() != 1 {
+        return false;
+    }
+    let others: Vec<OpId> = graph.uses(made).map(|used| used.op).filter(|other| *other != op).collect();
+    graph.def_block(made).is_some_and(|home| is_past(graph, op, home, &others, false))
 }
 
-/// Whether an op makes the container, so that nothing else can have it; or each way of a branch does.
-fn is_fresh(graph: &Graph, registry: &Registry, made: ValueId) -> bool {
-    let ValueDef::Result(maker, n) = graph.def(made) else { return false };
+/// Whether an op makes the container, so that nothing else can have it; or each way of a branch does, or what a loop begins with
+/// and what each turn leaves is such a container.
+fn is_fresh(graph: &Graph, registry: &Registry, known: &mut Fresh, made: ValueId) -> bool {
+    let mut seen = HashSet::new();
+    let mut work = vec![made];
+    while let Some(value) = work.pop() {
+        match known.get(&value) {
+            Some(true) => continue,
+            Some(false) => return refuse(known, made),
+            None if !seen.insert(value) => continue,
+            None => {}
+        }
+        let Some(from) = origins(graph, value) else {
+            if !graph.def_op(value).is_some_and(|maker| makes(graph, registry, maker, value)) {
+                return refuse(known, made);
+            }
+            continue;
+        };
+        for (origin, at) in from {
+            // Where a way has none to give, it is never read.
+            if graph.def_op(origin).is_some_and(|maker| graph.kind(maker) == "prim::Uninitialized") {
+                continue;
+            }
+            if !is_moved(graph, origin, at) {
+                return refuse(known, made);
+            }
+            work.push(origin);
+        }
+    }
+    // All that it comes from is as fresh.
+    known.extend(seen.into_iter().map(|value| (value, true)));
+    true
+}
+
+fn refuse(known: &mut Fresh, made: ValueId) -> bool {
+    known.insert(made, false);
+    false
+}
+
+/// What a branch or loop gives or carries under a name, and the ops that give it.
+fn origins(graph: &Graph, value: ValueId) -> Option<Vec<(ValueId, OpId)>> {
+    let (around, n) = match graph.def(value) {
+        ValueDef::Result(op, n) => (op, n),
+        ValueDef::Param(block, n) => (graph.owner(block)?, n.checked_sub(1)?),
+    };
+    let at_end = |block: &BlockId, n: usize| {
+        let end = graph.terminator(*block);
+        Some((*graph.block_results(*block).get(n)?, end))
+    };
+    let blocks = graph.nested_blocks(around);
+    match graph.kind(around).as_str() {
+        "prim::If" => blocks.iter().map(|block| at_end(block, n)).collect(),
+        "prim::Loop" => Some(vec![(graph.operand(around, n + 2)?, around), at_end(blocks.first()?, n + 1)?]),
+        _ => None,
+    }
+}
+
+fn makes(graph: &Graph, registry: &Registry, maker: OpId, made: ValueId) -> bool {
     match graph.kind(maker).as_str() {
-        "prim::If" => graph.nested_blocks(maker).iter().all(|block| {
-            let given = graph.block_results(*block).get(n);
-            given.is_some_and(|given| {
-                is_moved(graph, *given, *block)
-                    && stacker::maybe_grow(64 << 10, 1 << 20, || is_fresh(graph, registry, *given))
-            })
-        }),
         "prim::ListConstruct" | "prim::DictConstruct" => true,
         _ => {
             copies_lists(graph, maker)

@@ -69,7 +69,7 @@ fn clones(graph: &mut Graph, context: &Context<'_>) -> Vec<ValueId> {
         if !graph.ty(input).is_tensor() || is_direct(graph) {
             continue;
         }
-        let names = tensor_uses::names_within(graph, context.registry, input);
+        let names = tensor_uses::names_of_given(graph, context.registry, input);
         let leaves = graph.uses(input).any(|used| graph.terminated_block(used.op).is_some());
         let Some(first) = graph.first_op(graph.root()).filter(|_| names.is_some() && !leaves) else {
             continue;

@@ -6,13 +6,13 @@
 //! another name. It does not know what differentiates or fuses the graph afterwards; `append-carried` lets lists grow in place
 //! again.
 
-use super::container_uses::{Access, Keys, accesses, is_container, is_same_object, place};
+use super::container_uses::{Access, Fresh, Keys, accesses, is_container, is_same_object, place};
 use super::variables::{Objects, Variable, Written, give_one_name, put, walk};
 use super::{Context, constants};
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion::items::SET_ITEM;
-use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
+use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 
@@ -98,11 +98,11 @@ enum State {
 impl Pass {
     /// Finds the containers that are written to and become values.
     fn find(&mut self, graph: &Graph, context: &Context<'_>, written: &mut Written) {
-        let mut seen = HashSet::new();
+        let (mut seen, mut fresh) = (HashSet::new(), Fresh::new());
         for op in graph.all_ops() {
             let made = graph.operand(op, 0).filter(|value| is_container(graph.ty(*value)));
             let Some(made) = made.filter(|value| seen.insert(*value)) else { continue };
-            let Some(uses) = accesses(graph, context.registry, made) else { continue };
+            let Some(uses) = accesses(graph, context.registry, &mut fresh, made) else { continue };
             if !uses.iter().any(|(_, access)| access.writes()) {
                 continue;
             }
@@ -190,6 +190,14 @@ impl Objects for Pass {
                 }
                 let kind = if matches!(container.ty.kind(), TypeKind::Dict(..)) { DICT } else { LIST };
                 Ok(put(graph, before, kind, &operands, &container.ty))
+            }
+        }
+    }
+
+    fn enter(&mut self, graph: &Graph, block: BlockId) {
+        for param in graph.params(block) {
+            if self.containers.contains_key(param) {
+                self.now.insert(*param, State::Whole(*param));
             }
         }
     }

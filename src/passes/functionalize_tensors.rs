@@ -9,11 +9,11 @@
 use super::tensor_uses::{Names, View, Write, gives_what_it_writes, names};
 use super::variables::{Objects, Variable, Written, give_one_name, put, walk};
 use super::{Context, constants};
-use crate::analysis::facts;
+use crate::analysis::{AliasDb, facts};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Graph, OpId, Type, ValueId};
 use crate::value::Value;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut pass = Pass::default();
@@ -24,17 +24,11 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     }
     let is_same = |graph: &Graph, op: OpId| gives_what_it_writes(graph, context.registry, op);
     let changed = give_one_name(graph, context, &|ty| ty.is_tensor(), &is_same);
-    for op in graph.all_ops() {
-        for made in graph.results(op) {
-            if !graph.ty(made).is_tensor() {
-                continue;
-            }
-            let Some(found) = names(graph, context.registry, made) else { continue };
-            if !context.step(|| format!("makes a value of {}", graph.display_name(made))) {
-                break;
-            }
-            pass.add(graph, made, found, &mut written);
+    for (made, found) in understood(graph, context) {
+        if !context.step(|| format!("makes a value of {}", graph.display_name(made))) {
+            break;
         }
+        pass.add(graph, made, found, &mut written);
     }
     if pass.names.is_empty() {
         return Ok(changed);
@@ -44,12 +38,36 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(true)
 }
 
+/// The tensors all of whose names are known that are written to.
+fn understood(graph: &mut Graph, context: &Context<'_>) -> Vec<(ValueId, Names)> {
+    let mut all = Vec::new();
+    for op in graph.all_ops() {
+        for made in graph.results(op) {
+            if graph.ty(made).is_tensor()
+                && let Some(found) = names(graph, context.registry, made)
+            {
+                all.push((made, found));
+            }
+        }
+    }
+    // What writes to one of these does so while nothing else has it, and so to none of the others.
+    let writes: HashSet<OpId> = all.iter().flat_map(|(_, found)| &found.writes).map(|(op, ..)| *op).collect();
+    let db = AliasDb::new(context.registry, Some(context.module), graph);
+    let is_written_by_others = |made: ValueId| {
+        db.writers(made).is_none_or(|writers| writers.iter().any(|writer| !writes.contains(writer)))
+    };
+    all.retain(|(made, found)| found.escapes.is_empty() || !is_written_by_others(*made));
+    all
+}
+
 #[derive(Default)]
 struct Pass {
     /// The tensor that each name belongs to, and of what it is a view.
     names: HashMap<ValueId, Name>,
     /// How ops write, and to which names.
     writes: HashMap<OpId, (ValueId, Write)>,
+    /// Operands of loops that are names.
+    escapes: HashMap<OpId, Vec<usize>>,
     now: HashMap<ValueId, State>,
     versions: usize,
 }
@@ -74,6 +92,9 @@ impl Pass {
         for (op, name, write) in found.writes {
             written.note(graph, op, (made, None));
             self.writes.insert(op, (name, write));
+        }
+        for (op, operand) in found.escapes {
+            self.escapes.entry(op).or_default().push(operand);
         }
         self.names.insert(made, Name { made, view: None, version: 0 });
         for (name, of, view) in found.views {
@@ -165,9 +186,12 @@ impl Objects for Pass {
 
     fn visit(&mut self, graph: &mut Graph, op: OpId) -> Result<bool> {
         let write = self.writes.remove(&op);
-        // Of branches and loops no operand is a use that was found.
-        let count = if graph.nested_blocks(op).is_empty() { graph.operands(op).len() } else { 0 };
-        for n in 0..count {
+        // Of loops only those operands are uses that were found: others are what they carry from now on.
+        let operands = match graph.nested_blocks(op).is_empty() {
+            true => (0..graph.operands(op).len()).collect(),
+            false => self.escapes.remove(&op).unwrap_or_default(),
+        };
+        for n in operands {
             let Some(name) = graph.operand(op, n).filter(|value| self.names.contains_key(value)) else {
                 continue;
             };

@@ -60,6 +60,7 @@ mod loop_unrolling;
 mod lower_all_tuples;
 mod lower_grad_of;
 mod lower_simple_tuples;
+mod merge_branches;
 mod normalize_ops;
 mod peel_loops;
 mod peephole;
@@ -186,6 +187,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("lower-all-tuples", "Removes tuples, including inputs and outputs of the graph", lower_all_tuples::run).options(lower_all_tuples::OPTIONS),
     Pass::graph("lower-grad-of", "Replaces blocks of gradients by conditions on whether any is defined", lower_grad_of::run),
     Pass::graph("lower-simple-tuples", "Folds TupleConstruct followed by TupleUnpack", lower_simple_tuples::run),
+    Pass::graph("merge-branches", "Merges a branch into the one before it where that decides which way it takes", merge_branches::run),
     Pass::graph("normalize-ops", "Renames aliases of ops to one canonical name", normalize_ops::run),
     Pass::graph("peel-loops", "Peels loop iterations", peel_loops::run).options(&[PassOption::int("count", 1, 0, "iterations to peel")]),
     Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run).options(peephole::OPTIONS),
@@ -231,7 +233,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("plan", "specialize,layers"),
     ("update-plan", "specialize,functionalize{elementwise},remove-mutation{exact},cse,simplify,propagate-shapes,dce-graph,layers,fuse-copies,dce-graph"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
-    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,lower-all-tuples{inner},functionalize{views},remove-mutation{exact history},functionalize-tensors,functionalize-containers,cse,dce-graph"),
+    ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-turns=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,lower-all-tuples{inner},functionalize{views},remove-mutation{exact history},merge-branches,functionalize-tensors,functionalize-containers,cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),
     ("record-finish", "batch-carried-mm,batch-mm,canonicalize-ops,dce-graph,split-sums,fuse,append-carried"),
     ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples,functionalize-containers"),

@@ -1,6 +1,7 @@
 //! The names under which a tensor and its views are known, and what ops do to them, as `functionalize-tensors` asks it; no pass
 //! itself.
 
+use super::variables::is_past;
 use super::{constants, remove_mutation};
 use crate::analysis::facts;
 use crate::dialects::{Effects, Fact, Family, Registry};
@@ -30,6 +31,8 @@ pub(super) struct Names {
     pub(super) views: Vec<(ValueId, ValueId, View)>,
     /// Ops that write, and to which name.
     pub(super) writes: Vec<(OpId, ValueId, Write)>,
+    /// Ops that give or keep it under other names, once all that writes to it has been done; and by which operand.
+    pub(super) escapes: Vec<(OpId, usize)>,
 }
 
 /// Ops that write whatever is given to them in the dtype and sizes of what they write to.
@@ -54,11 +57,18 @@ pub(super) fn names(graph: &mut Graph, registry: &Registry, made: ValueId) -> Op
     if !graph.has_uses(made) || !is_fresh(graph, registry, maker) {
         return None;
     }
-    names_within(graph, registry, made)
+    let found = names_within(graph, registry, made)?;
+    let writes: Vec<OpId> = found.writes.iter().map(|(op, ..)| *op).collect();
+    let home = graph.def_block(made)?;
+    found.escapes.iter().all(|(op, _)| is_past(graph, *op, home, &writes, true)).then_some(found)
 }
 
-/// The same of a tensor that the graph may have been given.
-pub(super) fn names_within(graph: &mut Graph, registry: &Registry, made: ValueId) -> Option<Names> {
+/// The same of a tensor that the graph may have been given, which no op keeps.
+pub(super) fn names_of_given(graph: &mut Graph, registry: &Registry, given: ValueId) -> Option<Names> {
+    names_within(graph, registry, given).filter(|found| found.escapes.is_empty())
+}
+
+fn names_within(graph: &mut Graph, registry: &Registry, made: ValueId) -> Option<Names> {
     let mut found = Names::default();
     let (mut work, mut left, mut lists) = (vec![made], Vec::new(), Vec::new());
     let mut written: Vec<(OpId, ValueId)> = Vec::new();
@@ -66,17 +76,22 @@ pub(super) fn names_within(graph: &mut Graph, registry: &Registry, made: ValueId
         for used in graph.uses(name).collect::<Vec<_>>() {
             if let Some(block) = graph.terminated_block(used.op) {
                 // What is made in a block leaves it at its end, and has other names from there on.
-                match block == graph.root() {
-                    true => left.push(name),
-                    false => (graph.def_block(made) == Some(block)).then_some(())?,
+                if block == graph.root() {
+                    left.push(name);
+                } else if graph.def_block(made) != Some(block) {
+                    found.escapes.push((used.op, used.index));
                 }
                 continue;
             }
             if is_list(graph, used.op) {
-                lists.push(used.op);
+                lists.push((used.op, used.index));
                 continue;
             }
-            match role(graph, registry, used.op, used.index)? {
+            let Some(role) = role(graph, registry, used.op, used.index) else {
+                found.escapes.push((used.op, used.index));
+                continue;
+            };
+            match role {
                 Role::Reads => {}
                 Role::Views => {
                     let result = graph.result(used.op, 0)?;
@@ -116,10 +131,10 @@ pub(super) fn names_within(graph: &mut Graph, registry: &Registry, made: ValueId
     if written.iter().any(overlaps) {
         return None;
     }
-    let fits = !found.writes.is_empty()
-        && left.len() <= 1
-        && lists.iter().all(|list| reads_before_writes(graph, registry, *list, &found.writes));
-    fits.then_some(found)
+    let is_kept = |list: &&(OpId, usize)| !reads_before_writes(graph, registry, list.0, &found.writes);
+    let kept: Vec<(OpId, usize)> = lists.iter().filter(is_kept).copied().collect();
+    found.escapes.extend(kept);
+    (!found.writes.is_empty() && left.len() <= 1).then_some(found)
 }
 
 /// Whether an op gives the tensor that it writes to, its first operand.

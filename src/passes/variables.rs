@@ -48,6 +48,9 @@ pub(super) trait Objects {
     /// The type of a variable.
     fn type_of(&self, graph: &Graph, variable: Variable) -> Type;
 
+    /// Objects that are named at the start of a block.
+    fn enter(&mut self, _graph: &Graph, _block: BlockId) {}
+
     /// Lets an op use and make what objects are by then, or does what it does; says whether it is to go.
     fn visit(&mut self, graph: &mut Graph, op: OpId) -> Result<bool>;
 }
@@ -59,6 +62,7 @@ pub(super) fn walk<O: Objects>(
     written: &mut Written,
     block: BlockId,
 ) -> Result<()> {
+    objects.enter(graph, block);
     for op in graph.block_ops(block).collect::<Vec<_>>() {
         if !graph.nested_blocks(op).is_empty() {
             stacker::maybe_grow(64 << 10, 1 << 20, || around(graph, objects, written, op))?;
@@ -102,6 +106,39 @@ fn around<O: Objects>(graph: &mut Graph, objects: &mut O, written: &mut Written,
     Ok(())
 }
 
+/// Whether ops stand before another one, or in other ways of branches, so that they do not come after it while a value of the
+/// block lives. Only branches may stand around it up to that block; and `loops` that hold none of the ops.
+pub(super) fn is_past(graph: &Graph, op: OpId, home: BlockId, others: &[OpId], loops: bool) -> bool {
+    let mut at = op;
+    let mut block = graph.terminated_block(op).or_else(|| graph.parent(op));
+    loop {
+        let Some(here) = block else { return false };
+        let is_earlier = |there: OpId| match there == at {
+            true => at != op,
+            false => {
+                let is_end = |op: OpId| graph.terminated_block(op).is_some();
+                is_end(at) || !is_end(there) && graph.is_before(there, at)
+            }
+        };
+        if !others.iter().all(|other| graph.ancestor_in(*other, here).is_none_or(is_earlier)) {
+            return false;
+        }
+        if home == here {
+            return true;
+        }
+        let Some(around) = graph.owner(here) else { return false };
+        let is_passed = match graph.kind(around).as_str() {
+            IF => true,
+            LOOP => loops && others.iter().all(|other| graph.ancestor_in(*other, here).is_none()),
+            _ => false,
+        };
+        if !is_passed {
+            return false;
+        }
+        (at, block) = (around, graph.parent(around));
+    }
+}
+
 /// Of values of types that are wanted: what an op gives that is its operand is called by the name of that; what a branch or loop gives that is the same whichever way
 /// is taken is given no more.
 pub(super) fn give_one_name(
@@ -111,8 +148,7 @@ pub(super) fn give_one_name(
     is_same: &dyn Fn(&Graph, OpId) -> bool,
 ) -> bool {
     let mut changed = false;
-    // Inner ones first: what a turn leaves may be what a branch in it gives.
-    for op in graph.all_ops().into_iter().rev() {
+    for op in inner_first(graph) {
         for n in (0..graph.result_count(op)).rev() {
             let Some(result) = graph.result(op, n).filter(|result| is_wanted(graph.ty(*result))) else {
                 continue;
@@ -157,15 +193,38 @@ fn drop_given(graph: &mut Graph, op: OpId, n: usize, same: ValueId) {
     graph.remove_result(op, n);
 }
 
-/// The value around a branch that each way gives.
+/// All ops in program order, but those of nested blocks before the op around them: what a turn leaves may be what a branch in it
+/// gives.
+fn inner_first(graph: &Graph) -> Vec<OpId> {
+    let mut ordered = Vec::new();
+    let mut open: Vec<OpId> = Vec::new();
+    for op in graph.all_ops() {
+        let around = graph.parent(op).and_then(|block| graph.owner(block));
+        while let Some(last) = open.pop_if(|last| Some(*last) != around) {
+            ordered.push(last);
+        }
+        match graph.nested_blocks(op).is_empty() {
+            true => ordered.push(op),
+            false => open.push(op),
+        }
+    }
+    ordered.extend(open.into_iter().rev());
+    ordered
+}
+
+/// The value around a branch that each way gives, but for those that have none to give and whose result is never read.
 fn given_by_all(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
     let blocks = graph.nested_blocks(op);
-    let first = *graph.block_results(*blocks.first()?).get(n)?;
-    let home = graph.def_block(first)?;
-    let is_given = |block: &BlockId| {
-        graph.block_results(*block).get(n) == Some(&first) && !graph.is_within(home, *block)
+    let is_never = |value: &ValueId| {
+        graph.def_op(*value).is_some_and(|maker| graph.kind(maker) == "prim::Uninitialized")
     };
-    blocks.iter().all(is_given).then_some(first)
+    let given =
+        blocks.iter().map(|block| graph.block_results(*block).get(n).copied()).collect::<Option<Vec<_>>>()?;
+    let mut real = given.iter().filter(|value| !is_never(value));
+    let first = *real.next()?;
+    let home = graph.def_block(first)?;
+    (real.all(|value| *value == first) && !blocks.iter().any(|block| graph.is_within(home, *block)))
+        .then_some(first)
 }
 
 /// What a loop begins with, where each turn leaves what it was given.

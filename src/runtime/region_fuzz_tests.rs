@@ -388,5 +388,5 @@ fn random_programs_of_regions_have_the_gradients_of_the_tape_and_of_differences(
     assert!(faults.is_empty(), "{} of {count} programs differ:\n{shown}", faults.len());
     // A generator that makes nothing of use would find nothing either.
     assert!(tally.compared * 2 > tally.calls && tally.differences * 5 > tally.calls, "{tally:?}");
-    assert!(tally.unplanned * 3 < tally.calls * 2, "{tally:?}");
+    assert!(tally.unplanned * 10 < tally.calls, "{tally:?}");
 }

@@ -370,3 +370,138 @@ def f(x: Tensor):
     y.mul_(3)
     return d["a"], x, y is x
 #> f(torch.ones(2))
+#--- types_of_items_through_another_name
+def f(x, c: bool):
+    a = [x]
+    b = a
+    if c:
+        b = [x.sum(0, keepdim=True)]
+    b.append(x.double())
+    y = a[-1]
+    return y.exp() + 1, len(a), torch.cat(b)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), True)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), False)
+#--- types_of_items_in_a_tuple
+def f(x, n: int):
+    inner = [x]
+    pair = (inner, n)
+    for i in range(n):
+        inside, m = pair
+        inside.append(x.to(torch.int64))
+    y = inner[-1]
+    return y + 1, y.div(2), torch.stack([t.float() for t in inner]).sum(0)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 2)
+#--- types_of_items_in_a_list_of_lists
+def f(x, n: int):
+    rows = [[x], [x + 1]]
+    first = rows[0]
+    for i in range(n):
+        rows[i % 2].append(x[:1].mul(i).to(torch.int32))
+    y = first[-1]
+    return y + 1, torch.cat([t.double() for t in first]), len(rows[1])
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 3)
+#--- types_of_items_of_dictionaries_of_lists
+def f(x, n: int):
+    groups = {"a": [x]}
+    mine = groups["a"]
+    for i in range(n):
+        if "b" not in groups:
+            groups["b"] = [x.t()]
+        groups["a"].append(x.t().bool())
+    y = mine[-1]
+    return y.sum(), y, groups["b"][0] @ x
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 3)
+#--- types_of_items_of_an_attribute
+class Holder(object):
+    def __init__(self, x):
+        self.items = [x]
+
+    def add(self, x):
+        self.items.append(x)
+
+def f(x, n: int):
+    holder = Holder(x)
+    own = holder.items
+    for i in range(n):
+        holder.add(x.long())
+    y = own[-1]
+    return y / 2, y + 1, len(own)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 2)
+#--- types_of_items_swapped_between_lists
+def f(x, n: int):
+    a = [x]
+    b = [x.half()]
+    for i in range(n):
+        a, b = b, a
+        a.append(x.double().sum(1))
+    return a[-1] + 1, b[-1] * 2, len(a), len(b)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 0)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 1)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 4)
+#--- types_of_items_taken_out
+def f(x, n: int):
+    a = [x, x.long()]
+    total = x.sum()
+    for i in range(n):
+        y = a.pop(0)
+        a.append((y + 1).double())
+        a.insert(1, y.sum().reshape(1))
+        total = total + y.sum()
+    a.reverse()
+    return a[0], a[-1] + 1, total
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 3)
+#--- types_of_items_extended_by_themselves
+def f(x, n: int):
+    a = [x]
+    for i in range(n):
+        a.extend(a)
+        a += [a[0].long()]
+        a = a + a[1:]
+    y = a[-1]
+    return y + 1, y.div(2), len(a)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 2)
+#--- types_of_an_empty_list_in_a_loop
+def f(x, n: int):
+    states: List[Tensor] = []
+    h = x
+    for i in range(n):
+        if len(states) > 0:
+            h = states[-1].tanh() + x
+        states.append(h.double())
+    return h, len(states)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 0)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), 3)
+#--- types_of_numbers_in_lists
+def f(x, n: int):
+    sizes = [2]
+    for i in range(n):
+        sizes.append(x.size(0) * sizes[-1] // 4)
+    sizes[0] = 4
+    y = x.reshape(sizes[0], -1)
+    j = 0
+    z = y
+    for i in range(n):
+        t = torch.tensor(j)
+        z = z + y.narrow(1, int(t) + 1, 2).sum()
+        j = j + 1
+    return y, z, torch.zeros(sizes)
+#> f(torch.linspace(-1.5, 2.5, 24).reshape(4, 6), 3)
+#--- types_of_lists_behind_branches
+def f(x, c: bool, n: int):
+    parts = [x]
+    if c:
+        parts = parts[:1] + [x + 1]
+    else:
+        parts = [x.sum(1, keepdim=True).expand(2, 3)]
+    parts.append(x.flip(0))
+    for i in range(n):
+        parts = parts[1:] + [parts[0] * 2]
+        parts.append(x)
+        if i > 0:
+            break
+        parts = parts + [x.cos()]
+    y = torch.stack(parts)
+    y[0] = 1.0
+    return y, y.sum(0), len(parts)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), True, 1)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), False, 2)

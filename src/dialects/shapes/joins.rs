@@ -83,6 +83,16 @@ pub fn arange(operands: &Operands<'_>) -> Results {
 
 /// Tensors one behind the other.
 pub fn cat(operands: &Operands<'_>) -> Results {
+    if let Some(part) = operands.each_tensor("tensors") {
+        let dim = operands.int("dim");
+        let sizes = part.sizes.as_deref().zip(dim).and_then(|(sizes, dim)| {
+            let mut sizes = sizes.to_vec();
+            let dim = wrap(dim, sizes.len())?;
+            *sizes.get_mut(dim)? = operands.fresh();
+            Some(sizes)
+        });
+        return one(operands.looking(part, sizes));
+    }
     let tensors = operands.tensors("tensors")?;
     let dtype = pointwise::promote(&tensors, &[]);
     let sizes = joined(operands, &tensors);
@@ -113,6 +123,14 @@ fn joined(operands: &Operands<'_>, tensors: &[&TensorType]) -> Option<Vec<Dim>> 
 
 /// Tensors along a new dimension.
 pub fn stack(operands: &Operands<'_>) -> Results {
+    if let Some(part) = operands.each_tensor("tensors") {
+        let sizes = part.sizes.as_deref().zip(operands.int("dim")).and_then(|(own, dim)| {
+            let mut sizes = own.to_vec();
+            sizes.insert(wrap(dim, own.len() + 1)?, operands.fresh());
+            Some(sizes)
+        });
+        return one(operands.looking(part, sizes));
+    }
     let tensors = operands.tensors("tensors")?;
     let own = tensors.first()?.sizes.as_deref();
     let at = own.and_then(|own| wrap(operands.int("dim")?, own.len() + 1));

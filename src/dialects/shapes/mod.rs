@@ -45,6 +45,8 @@ pub enum Known {
     Tensor(TensorType),
     /// Values of a list or tuple of known length.
     Items(Vec<Known>),
+    /// All values of a list or dictionary, however many there are.
+    Each(Box<Known>),
 }
 
 /// So many parts of parts are known of one value.
@@ -154,7 +156,28 @@ impl Known {
             (Known::Items(a), Known::Items(b)) if a.len() == b.len() => {
                 Known::Items(a.iter().zip(b).map(|(a, b)| a.join(b)).collect())
             }
-            _ => Known::Nothing,
+            _ => match (self.each(), other.each()) {
+                (Some(a), Some(b)) => Known::each_of([a, b]),
+                _ => Known::Nothing,
+            },
+        }
+    }
+
+    /// A list of which it is only known what each of its parts has, as far as they are alike. Nothing where there are no parts.
+    pub fn each_of(parts: impl IntoIterator<Item = Known>) -> Known {
+        match parts.into_iter().reduce(|a, b| a.join(&b)) {
+            None | Some(Known::Nothing) => Known::Nothing,
+            Some(part) => Known::Each(Box::new(part)),
+        }
+    }
+
+    /// What is known of each value of a list or dictionary; None where it has none, or nothing is known of it.
+    pub fn each(&self) -> Option<Known> {
+        match self {
+            Known::Each(part) => Some((**part).clone()),
+            Known::Items(items) => items.iter().cloned().reduce(|a, b| a.join(&b)),
+            Known::Ints(dims) => dims.iter().map(|dim| Known::Int(*dim)).reduce(|a, b| a.join(&b)),
+            _ => None,
         }
     }
 }
@@ -353,6 +376,14 @@ impl<'a> Operands<'a> {
         }
     }
 
+    /// What all tensors of a list have in common whose length is not known.
+    pub fn each_tensor(&self, name: &str) -> Option<&'a TensorType> {
+        match self.get(name)? {
+            Known::Each(part) => as_tensor(part),
+            _ => None,
+        }
+    }
+
     /// A symbol that nobody has seen.
     pub fn fresh(&self) -> Dim {
         self.symbols.set(self.symbols.get() - 1);
@@ -425,6 +456,7 @@ impl<'a> Operands<'a> {
             match known {
                 Known::Tensor(t) => tensors.push(t),
                 Known::Items(items) => work.extend(items),
+                Known::Each(part) => work.push(part),
                 _ => {}
             }
         }

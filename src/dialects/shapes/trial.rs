@@ -105,6 +105,7 @@ fn has_layout(known: &Known) -> bool {
     match known {
         Known::Tensor(t) => layouts::of_type(t).is_some(),
         Known::Items(items) => items.iter().all(has_layout),
+        Known::Each(_) => false,
         _ => true,
     }
 }
@@ -285,7 +286,7 @@ fn value(ty: &Type, known: &Known, how: How, room: &mut i64) -> Option<Value> {
             let items = items.iter().map(|k| value(element, k, how, room)).collect::<Option<Vec<Value>>>()?;
             Value::List(List::new(element.clone(), items))
         }
-        Known::Nothing | Known::Number(_) => return None,
+        Known::Nothing | Known::Number(_) | Known::Each(_) => return None,
     })
 }
 

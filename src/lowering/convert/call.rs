@@ -139,6 +139,7 @@ impl OpCall {
             Known::Items(items) => {
                 items.iter().any(|item| matches!(item, Known::Tensor(t) if t.requires_grad != Some(false)))
             }
+            Known::Each(part) => matches!(&**part, Known::Tensor(t) if t.requires_grad != Some(false)),
             _ => false,
         };
         let gives = self.results.is_empty()
