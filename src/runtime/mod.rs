@@ -36,6 +36,8 @@ mod region_tests;
 #[cfg(test)]
 mod region_fuzz_tests;
 #[cfg(test)]
+mod parts_tests;
+#[cfg(test)]
 mod results_tests;
 #[cfg(test)]
 mod container_region_tests;

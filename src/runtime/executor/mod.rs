@@ -11,6 +11,7 @@ mod guard;
 mod guarded;
 mod making;
 mod origins;
+mod parts;
 mod recording;
 mod replay;
 mod results;

@@ -15,6 +15,7 @@ use super::super::interpreter::execute;
 use super::super::program::Inner;
 use super::build::{Plan, Subject, compile_groups, optimized};
 use super::origins;
+use super::parts::{Parts, requires_grad};
 use super::replay::Replay;
 use super::results::Results;
 use super::{draws, spec};
@@ -46,6 +47,8 @@ pub struct Recording {
     /// From operands, what is kept and gradients of outputs that follow, to gradients of operands that want one.
     backward: Arc<Code>,
     pub(super) backward_graph: Arc<Graph>,
+    /// What of the arguments are operands.
+    parts: Parts,
     /// Parameters that are operands behind the arguments.
     parameters: Vec<Tensor>,
     /// Buffers that the call writes to, whose elements are operands behind the parameters.
@@ -78,11 +81,12 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
     if !guards.any_requires_grad() && !subject.arguments.iter().any(requires_grad) {
         return Ok(None);
     }
-    if subject.arguments.iter().any(|value| !matches!(value, Value::Tensor(_)) && requires_grad(value)) {
-        return Ok(Some(Err("tensors in a list or tuple require grad".to_string())));
+    let (parts, operands) = Parts::take_apart(&mut graph, subject.context.registry, subject.arguments);
+    if operands.iter().any(|value| !matches!(value, Value::Tensor(_)) && requires_grad(value)) {
+        return Ok(Some(Err("tensors in a list that is kept or written to require grad".to_string())));
     }
     let is_empty = |value: &Value| matches!(value, Value::Tensor(t) if t.numel() == 0 && t.requires_grad());
-    if subject.arguments.iter().any(is_empty) {
+    if operands.iter().any(is_empty) {
         return Ok(Some(Err("a tensor without elements requires grad".to_string())));
     }
     forget_requires_grad(&mut graph);
@@ -97,7 +101,7 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
     if let Some(reason) = refused_buffers(&graph, &buffers, &parameters) {
         return Ok(Some(Err(reason.to_string())));
     }
-    match Recording::new(subject, graph, parameters, buffers) {
+    match Recording::new(subject, graph, (parts, &operands), parameters, buffers) {
         Ok((recording, forward)) => {
             let context = subject.context_behind(&guards);
             let code = Arc::new(Code::compile(context, &forward, subject.function.name.as_str())?);
@@ -116,15 +120,6 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
         }
         Err(error) if error.kind() == ErrorKind::Limit => Err(error),
         Err(error) => Ok(Some(Err(error.message().to_string()))),
-    }
-}
-
-fn requires_grad(value: &Value) -> bool {
-    match value {
-        Value::Tensor(tensor) => tensor.requires_grad(),
-        Value::Tuple(tuple) => tuple.items().iter().any(requires_grad),
-        Value::List(list) => list.items().iter().any(requires_grad),
-        _ => false,
     }
 }
 
@@ -272,6 +267,7 @@ impl Recording {
     fn new(
         subject: &Subject<'_>,
         mut graph: Graph,
+        (parts, operands): (Parts, &[Value]),
         parameters: Vec<Tensor>,
         buffers: Vec<Tensor>,
     ) -> Result<(Recording, Arc<Graph>)> {
@@ -297,7 +293,7 @@ impl Recording {
         for (buffer, value) in written.iter().zip(becomes) {
             check_history(&graph, &context, graph.inputs()[first + buffer], value)?;
         }
-        let given = subject.arguments.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
+        let given = operands.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
         let others = parameters.iter().chain(&buffers).map(Tensor::requires_grad);
         let wanted: Vec<bool> = given.chain(others).chain(std::iter::repeat_n(false, drawn)).collect();
         let split = autodiff::split(&graph, &wanted, subject.max_kept, &shared)?;
@@ -327,6 +323,7 @@ impl Recording {
             code: Arc::new(Code::compile(plain, &graph, subject.function.name.as_str())?),
             backward: Arc::new(Code::compile(plain, &backward, "backward")?),
             backward_graph: backward,
+            parts,
             parameters,
             buffers,
             written,
@@ -371,9 +368,10 @@ impl Recording {
         self: &Arc<Recording>,
         program: &Arc<Inner>,
         code: Arc<Code>,
-        mut operands: Vec<Value>,
+        arguments: Vec<Value>,
         run: &Run,
     ) -> Result<Value> {
+        let mut operands = self.parts.operands(arguments);
         let Some(autograd) = run.autograd() else {
             return Err(Diagnostic::internal("something requires grad and nothing records operations"));
         };

@@ -48,6 +48,12 @@ fn encode(value: &Value, words: &mut SmallVec<[u64; 24]>, depth: usize) {
         Value::Complex(_) => 4,
         Value::Bool(_) => 5,
         Value::Str(_) => 6,
+        // Of lists it is told apart what requires grad: those are taken apart (`parts.rs`).
+        Value::List(list) if depth < MAX_DEPTH && super::parts::requires_grad(value) => {
+            let items = list.items();
+            words.push(17 | (items.len() as u64) << 8);
+            return items.iter().for_each(|item| encode(item, words, depth + 1));
+        }
         Value::List(_) => 7,
         Value::Dict(_) => 8,
         Value::Tuple(tuple) if depth < MAX_DEPTH => {
@@ -87,6 +93,7 @@ fn refine(declared: &Type, value: &Value, depth: usize) -> Type {
         (TypeKind::Optional(inner), Value::Tensor(tensor)) if inner.is_tensor() && tensor.is_plain() => {
             tensor_type(tensor)
         }
+        (TypeKind::Optional(inner), Value::Tuple(_)) => refine(inner, value, depth),
         (TypeKind::Tuple(types, None), Value::Tuple(tuple))
             if depth < MAX_DEPTH && types.len() == tuple.items().len() =>
         {
