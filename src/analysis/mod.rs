@@ -3,7 +3,6 @@
 
 mod alias;
 mod cache;
-mod containers;
 mod effects;
 pub mod shapes;
 

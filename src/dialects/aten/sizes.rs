@@ -117,7 +117,7 @@ fn chunk(args: &Args<'_>) -> Result<Outputs> {
     let parts = split::chunk(&Args { op: args.op, values: &values, node: args.node, run: args.run })?;
     if parts.len() as i64 != chunks {
         return Err(Diagnostic::runtime(format!(
-            "Expected {chunks} chunks but the tensor has {}",
+            "Expected chunk to return at least {chunks} outputs, but got only {}",
             parts.len()
         )));
     }
