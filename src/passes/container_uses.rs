@@ -3,7 +3,7 @@
 use super::variables::is_past;
 use super::{constants, fold_dicts};
 use crate::analysis::facts;
-use crate::dialects::fusion::items::SET_ITEM;
+use crate::dialects::fusion::items::{DROP_ITEM, REVERSED, SET_ITEM};
 use crate::dialects::prim::list::UNPACK;
 use crate::dialects::{Family, Registry};
 use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueDef, ValueId};
@@ -30,6 +30,10 @@ pub(super) enum Access {
     Extend,
     /// It puts an item, its third operand, before the place that is its second.
     Insert,
+    /// It takes an item out and gives it.
+    Pop,
+    /// It turns the order of its items round.
+    Reverse,
     /// It removes all items.
     Clear,
 }
@@ -208,6 +212,8 @@ fn copies_lists(graph: &Graph, op: OpId) -> bool {
             | "aten::values"
             | "aten::items"
             | SET_ITEM
+            | DROP_ITEM
+            | REVERSED
     ) && graph.results(op).iter().all(|result| is_list(graph.ty(*result)))
 }
 
@@ -228,6 +234,8 @@ fn access(graph: &Graph, registry: &Registry, op: OpId, index: usize) -> Option<
         ("aten::extend" | "aten::add_", 0) if is_of_list => Some(Access::Extend),
         ("aten::insert", 0) => Some(Access::Insert),
         ("aten::clear", 0) => Some(Access::Clear),
+        ("aten::reverse", 0) => Some(Access::Reverse),
+        ("aten::pop", 0) if is_of_list => return Some(Access::Pop),
         _ => None,
     };
     if let Some(known) = known {

@@ -11,7 +11,7 @@ use super::variables::{Objects, Variable, Written, give_one_name, put, walk};
 use super::{Context, constants};
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::fusion::items::SET_ITEM;
+use crate::dialects::fusion::items::{DROP_ITEM, REVERSED, SET_ITEM};
 use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
@@ -288,6 +288,18 @@ fn written(graph: &mut Graph, op: OpId, now: ValueId, access: Access) -> Result<
         (Access::Set { key }, _) => {
             let item = operand(graph, 2)?;
             put(graph, op, SET_ITEM, &[now, key, item], &ty)
+        }
+        (Access::Reverse, _) => put(graph, op, REVERSED, &[now], &ty),
+        (Access::Pop, _) => {
+            let at = operand(graph, 1)?;
+            // What is not there is told of as `pop` does: this comes first.
+            let left = put(graph, op, DROP_ITEM, &[now, at], &ty);
+            if let Some(given) = graph.result(op, 0) {
+                let item_type = graph.ty(given).clone();
+                let item = put(graph, op, "aten::__getitem__", &[now, at], &item_type);
+                graph.replace_all_uses(given, item);
+            }
+            left
         }
         (Access::Insert, _) => {
             let (at, item) = (operand(graph, 1)?, operand(graph, 2)?);

@@ -2,11 +2,12 @@
 //! decides for it. Early exits (`break`, `continue`, `return`) are rows of such branches.
 //!
 //! The condition: both ask the same bool, or each way of the first gives the bool that the second asks, as a constant, and not the
-//! same one; and only constants stand between them. Nothing is copied, and all ops keep their order.
+//! same one; and only constants stand between them. Where the second does nothing but choose, it is enough that one way decides: in
+//! the other it chooses as before. Nothing else is copied, and all ops keep their order.
 
 use super::{Context, constants};
 use crate::diag::Result;
-use crate::ir::{BlockId, Graph, OpId};
+use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueId};
 
 const IF: &str = "prim::If";
 
@@ -31,8 +32,8 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// The branch behind one that decides it, and which way each of the first one's ways takes.
-fn decided(graph: &Graph, first: OpId) -> Option<(OpId, [usize; 2])> {
+/// The branch behind one that decides it, and which way each of the first one's ways takes; None where that one chooses.
+fn decided(graph: &Graph, first: OpId) -> Option<(OpId, [Option<usize>; 2])> {
     if graph.kind(first) != IF {
         return None;
     }
@@ -43,29 +44,40 @@ fn decided(graph: &Graph, first: OpId) -> Option<(OpId, [usize; 2])> {
     let asked = graph.operand(next, 0).filter(|_| graph.kind(next) == IF)?;
     let &[yes, no] = graph.nested_blocks(first) else { return None };
     if graph.operand(first, 0) == Some(asked) {
-        return Some((next, [0, 1]));
+        return Some((next, [Some(0), Some(1)]));
     }
     let n = graph.results(first).iter().position(|result| *result == asked)?;
     let given = |block: BlockId| constants::bool_of(graph, *graph.block_results(block).get(n)?);
-    match (given(yes)?, given(no)?) {
-        (true, false) => Some((next, [0, 1])),
-        (false, true) => Some((next, [1, 0])),
+    let only_chooses = graph.nested_blocks(next).iter().all(|block| graph.first_op(*block).is_none());
+    let way = |answer: bool| Some(usize::from(!answer));
+    match (given(yes), given(no)) {
+        (Some(a), Some(b)) if a != b => Some((next, [way(a), way(b)])),
+        (Some(a), None) if only_chooses => Some((next, [way(a), None])),
+        (None, Some(b)) if only_chooses => Some((next, [None, way(b)])),
         _ => None,
     }
 }
 
 /// Moves what a branch does to the ends of the ways of the one before it.
-fn merge(graph: &mut Graph, first: OpId, next: OpId, ways: [usize; 2]) {
+fn merge(graph: &mut Graph, first: OpId, next: OpId, ways: [Option<usize>; 2]) {
     while let Some(between) = graph.next(first).filter(|op| *op != next) {
         graph.move_before(between, first);
     }
     let (into, from) = (graph.nested_blocks(first).to_vec(), graph.nested_blocks(next).to_vec());
-    for (block, way) in into.into_iter().zip(ways) {
-        let Some(from) = from.get(way).copied() else { continue };
-        give_within(graph, first, block, from);
-        let given = graph.block_results(from).to_vec();
-        let end = graph.terminator(block);
-        graph.splice_before(from, end);
+    // What chooses once more first: what moves is changed.
+    let mut ways: Vec<(BlockId, Option<usize>)> = into.into_iter().zip(ways).collect();
+    ways.sort_by_key(|(_, way)| way.is_some());
+    for (block, way) in ways {
+        let given = match way.and_then(|way| from.get(way)) {
+            Some(from) => {
+                give_within(graph, first, block, *from);
+                let given = graph.block_results(*from).to_vec();
+                let end = graph.terminator(block);
+                graph.splice_before(*from, end);
+                given
+            }
+            None => choose_within(graph, first, block, next),
+        };
         for value in given {
             graph.add_block_result(block, value);
         }
@@ -80,6 +92,40 @@ fn merge(graph: &mut Graph, first: OpId, next: OpId, ways: [usize; 2]) {
         graph.replace_all_uses(result, new);
     }
     graph.erase(next);
+    drop_unused(graph, first);
+}
+
+/// Makes a branch that only chooses once more at the end of a way of the one before it; gives its results.
+fn choose_within(graph: &mut Graph, first: OpId, way: BlockId, next: OpId) -> Vec<ValueId> {
+    let given = graph.block_results(way).to_vec();
+    let results = graph.results(first);
+    let here = |value: ValueId| {
+        let n = results.iter().position(|result| *result == value);
+        n.and_then(|n| given.get(n).copied()).unwrap_or(value)
+    };
+    let asked: Vec<ValueId> = graph.operands(next).iter().map(|value| here(*value)).collect();
+    let types: Vec<Type> = graph.results(next).iter().map(|result| graph.ty(*result).clone()).collect();
+    let choice = graph.create(Symbol::new(IF), &asked, &types);
+    graph.set_location_id(choice, graph.location_id(next));
+    graph.insert_before(choice, graph.terminator(way));
+    for from in graph.nested_blocks(next).to_vec() {
+        let chosen: Vec<ValueId> = graph.block_results(from).iter().map(|value| here(*value)).collect();
+        let block = graph.add_block(choice);
+        graph.set_block_results(block, &chosen);
+    }
+    graph.results(choice).to_vec()
+}
+
+/// Takes away what a branch gives that nothing uses.
+fn drop_unused(graph: &mut Graph, branch: OpId) {
+    for n in (0..graph.result_count(branch)).rev() {
+        if graph.result(branch, n).is_some_and(|result| !graph.has_uses(result)) {
+            for block in graph.nested_blocks(branch).to_vec() {
+                graph.remove_block_result(block, n);
+            }
+            graph.remove_result(branch, n);
+        }
+    }
 }
 
 /// Lets what stands in a block use what a way of a branch gives in the place of the branch's results.

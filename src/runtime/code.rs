@@ -363,7 +363,10 @@ impl Compiler<'_> {
         let kind = self.graph.kind(op);
         let action = match kind.as_str() {
             "prim::Constant" => return self.constant(op),
-            "prim::Uninitialized" => return self.hold_constant(op, Value::Uninitialized),
+            "prim::Uninitialized" => {
+                (0..self.graph.result_count(op)).for_each(|n| self.hold_result(op, n, Value::Uninitialized));
+                return Ok(());
+            }
             profiling::BAILOUT_TEMPLATE => return self.hold_constant(op, Value::Int(1)),
             profiling::BAILOUT => return self.bailout(op),
             "prim::If" => return self.condition(op, depth),

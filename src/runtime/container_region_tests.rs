@@ -396,6 +396,114 @@ const CARRIED: &[(&str, &str)] = &[
     ),
 ];
 
+/// What gets other names: lists that turns make anew, tensors that lists keep, early exits around both.
+const RENAMED: &[(&str, &str)] = &[
+    (
+        "made anew and appended to",
+        "    outs = [x * b, x.mm(w)]
+    for i in range(k):
+        outs = outs[1:] + [outs[0].sin()]
+        outs.append(outs[-1] * b)
+    outs.append(x)
+    return torch.stack(outs).cos().sum()
+",
+    ),
+    (
+        "a window of the last",
+        "    window = [x, x * b]
+    total = x.sum()
+    n = 0
+    while n < k + 2:
+        n += 1
+        h = torch.tanh(window.pop(0).mm(w) + window[-1])
+        window.append(h)
+        if n == 3:
+            continue
+        window = window[-2:]
+        total = total + h.sum()
+        if n > 4:
+            break
+        window.append(h * 2)
+    return total * b.sum()
+",
+    ),
+    (
+        "turned round and taken out",
+        "    outs = [x + b, x * b, x.mm(w)]
+    y = x * b
+    for i in range(k % 3):
+        outs.reverse()
+        y = y + outs.pop() * outs.pop(-1)
+        outs.insert(0, y)
+        outs.append(y.sin())
+    return (y * outs[0]).sum() + torch.stack(outs).sum()
+",
+    ),
+    (
+        "kept once it is written",
+        "    outs = [x]
+    h = x * b
+    n = 0
+    while n < k:
+        n += 1
+        h = h.clone()
+        h[n % 3] = (b * n).sin()
+        outs += [h, h * b]
+        if n % 2 == 0:
+            continue
+        g = torch.stack(outs).mean(0)
+        g[:, 1:3] += b[:2]
+        h = g.detach() if k == 4 else g
+    return torch.cat(outs).sin().sum() + h.sum()
+",
+    ),
+    (
+        "a branch that makes another",
+        "    outs = [x.mm(w)]
+    if k > 2:
+        outs = outs + [x * b]
+    elif k == 1:
+        outs = [x * b, outs[0] * 3]
+    outs.append(b * x.sin())
+    y = x
+    for i in range(len(outs)):
+        if i > k:
+            break
+        y = y * outs[i].sigmoid()
+        outs[i] = y
+    return torch.stack(outs).sum()
+",
+    ),
+    (
+        "a return within turns",
+        "    a = (x * b, x.mm(w))
+    for i in range(k):
+        for j in range(2):
+            if i + j == 3:
+                return (a[0] * a[1]).sum()
+            a = (a[1], a[0].sin())
+    return (a[0] * b).sum()
+",
+    ),
+    (
+        "the same question twice",
+        "    y = x * b
+    if k > 2:
+        y = y.mm(w)
+    z = y.sin()
+    if k > 2:
+        z = z * b
+        y = y + z
+    return (y * z).sum()
+",
+    ),
+];
+
+#[test]
+fn what_gets_other_names_has_the_gradients_of_the_tape() {
+    have_the_gradients_of_the_tape(RENAMED);
+}
+
 #[test]
 fn what_is_carried_has_the_gradients_of_the_tape() {
     have_the_gradients_of_the_tape(CARRIED);

@@ -145,8 +145,10 @@ impl Writer {
 
     fn list(&mut self, depth: usize) {
         let (x, value, n) = (self.tensor(), self.value(), self.counter());
-        let line = match self.random.below(7) {
+        let line = match self.random.below(9) {
             0 | 1 => format!("outs.append({value})"),
+            7 => format!("{x} = outs.pop({n} % len(outs)) if len(outs) > 2 else {x} * 1.5"),
+            8 => "outs.reverse()".to_string(),
             2 => format!("outs += [{value}, {x}]"),
             3 => format!("outs.insert({}, {value})", self.random.below(3)),
             4 => format!("outs[{n} % len(outs)] = {value}"),

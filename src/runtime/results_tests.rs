@@ -40,6 +40,14 @@ const PROGRAMS: &[(&str, &str)] = &[
 ",
     ),
     (
+        "a tuple of a turn",
+        "    t = (x.mm(w), x * b)
+    for i in range(k):
+        return t[0] + t[1], t[1] * 2
+    return t[0] * 3, t[1].sin()
+",
+    ),
+    (
         "without gradients",
         "    with torch.no_grad():
         s = x.mm(w).softmax(1)

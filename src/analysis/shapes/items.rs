@@ -183,7 +183,8 @@ impl State<'_> {
                 both(self, with)
             }
             "aten::list" | "aten::copy" if matches!(self.of(of), Known::Items(_)) => Some(vec![self.of(of)]),
-            "aten::list" | "aten::copy" | "aten::slice" | "aten::mul" | "aten::values" => both(self, None),
+            "aten::list" | "aten::copy" | "aten::slice" | "aten::mul" | "aten::values"
+            | "fusion::drop_item" | "fusion::reversed" => both(self, None),
             _ => None,
         }
     }
