@@ -133,9 +133,11 @@ impl Writer {
                 let (x, y, value) = (self.tensor(), self.tensor(), self.value());
                 self.line(depth, &format!("{x}, {y} = {y}, {value}"));
             }
+            // Differences say nothing of what is detached: few programs have that.
             7 => {
-                let x = self.tensor();
-                self.line(depth, &format!("{x} = {x}.detach() if k == 2 else {x}"));
+                let (x, is_rare) = (self.tensor(), self.random.below(4) == 0);
+                let other = if is_rare { format!("{x}.detach()") } else { format!("{x} * 0.9") };
+                self.line(depth, &format!("{x} = {other} if k == 2 else {x}"));
             }
             8 => self.list(depth),
             9 | 10 => self.branch(depth),
