@@ -18,8 +18,9 @@ use hashbrown::{HashMap, HashSet};
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut pass = Pass::default();
     let mut written = Written::default();
-    let ops = graph.all_ops();
-    if !ops.iter().any(|op| facts(context.registry, graph, *op).writes) {
+    let writes =
+        |op: &OpId| graph.nested_blocks(*op).is_empty() && facts(context.registry, graph, *op).writes;
+    if !graph.all_ops().iter().any(writes) {
         return Ok(false);
     }
     let is_same = |graph: &Graph, op: OpId| gives_what_it_writes(graph, context.registry, op);

@@ -218,6 +218,10 @@ fn is_understood(graph: &Graph, op: OpId) -> bool {
 
 /// Whether an op gives a tensor that nothing else has.
 fn is_fresh(graph: &Graph, registry: &Registry, op: OpId) -> bool {
+    // Facts of an op with blocks take a walk through these.
+    if !graph.nested_blocks(op).is_empty() {
+        return false;
+    }
     let facts = facts(registry, graph, op);
     let Some(row) = facts.op.as_ref() else { return false };
     let is_tensor_op =
@@ -226,7 +230,7 @@ fn is_fresh(graph: &Graph, registry: &Registry, op: OpId) -> bool {
         let given = schema.returns.iter().all(|result| result.alias.is_none());
         given && !schema.is_varret && !facts.writes
     });
-    graph.nested_blocks(op).is_empty() && is_tensor_op && is_new && graph.kind(op) != "prim::Constant"
+    is_tensor_op && is_new && graph.kind(op) != "prim::Constant"
 }
 
 fn is_list(graph: &Graph, op: OpId) -> bool {
