@@ -1,14 +1,13 @@
 //! What ops do to a list or dictionary that they are given, as `functionalize-containers` asks it; no pass itself.
 
-use super::variables::is_past;
-use super::{constants, fold_dicts};
+use super::variables::{Fresh, is_passed_on, is_past};
+use super::{constants, fold_dicts, variables};
 use crate::analysis::facts;
 use crate::dialects::fusion::items::{DROP_ITEM, REVERSED, SET_ITEM};
 use crate::dialects::prim::list::UNPACK;
 use crate::dialects::{Family, Registry};
-use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueDef, ValueId};
+use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::DictKey;
-use hashbrown::{HashMap, HashSet};
 use std::cmp::Ordering;
 
 /// What an op does to a container.
@@ -43,9 +42,6 @@ impl Access {
         !matches!(self, Access::Read | Access::Get { .. } | Access::Has { .. } | Access::Len)
     }
 }
-
-/// Whether containers are made in the graph, so that nothing else has them, as far as it was asked.
-pub(super) type Fresh = HashMap<ValueId, bool>;
 
 /// All that is done to a container, in no order; None where something may keep it, or does what is not understood.
 pub(super) fn accesses(
@@ -109,74 +105,17 @@ fn stands_before(graph: &Graph, mut op: OpId, other: OpId) -> bool {
 /// Whether a container has another name behind the end of a block, or in a loop and behind it, and this one is used no more. It
 /// may have been made outside of the branches that it leaves.
 fn is_moved(graph: &Graph, made: ValueId, op: OpId) -> bool {
-    let is_passed_on = match graph.terminated_block(op) {
-        Some(block) => graph
-            .owner(block)
-            .is_some_and(|around| matches!(graph.kind(around).as_str(), "prim::If" | "prim::Loop")),
-        None => graph.kind(op) == "prim::Loop",
-    };
-    if !is_passed_on || graph.operands(op).iter().filter(|value| **value == made).count() != 1 {
+    if !is_passed_on(graph, made, op) {
         return false;
     }
     let others: Vec<OpId> = graph.uses(made).map(|used| used.op).filter(|other| *other != op).collect();
     graph.def_block(made).is_some_and(|home| is_past(graph, op, home, &others, false))
 }
 
-/// Whether an op makes the container, so that nothing else can have it; or each way of a branch does, or what a loop begins with
-/// and what each turn leaves is such a container.
-fn is_fresh(graph: &Graph, registry: &Registry, known: &mut Fresh, made: ValueId) -> bool {
-    let mut seen = HashSet::new();
-    let mut work = vec![made];
-    while let Some(value) = work.pop() {
-        match known.get(&value) {
-            Some(true) => continue,
-            Some(false) => return refuse(known, made),
-            None if !seen.insert(value) => continue,
-            None => {}
-        }
-        let Some(from) = origins(graph, value) else {
-            if !graph.def_op(value).is_some_and(|maker| makes(graph, registry, maker, value)) {
-                return refuse(known, made);
-            }
-            continue;
-        };
-        for (origin, at) in from {
-            // Where a way has none to give, it is never read.
-            if graph.def_op(origin).is_some_and(|maker| graph.kind(maker) == "prim::Uninitialized") {
-                continue;
-            }
-            if !is_moved(graph, origin, at) {
-                return refuse(known, made);
-            }
-            work.push(origin);
-        }
-    }
-    // All that it comes from is as fresh.
-    known.extend(seen.into_iter().map(|value| (value, true)));
-    true
-}
-
-fn refuse(known: &mut Fresh, made: ValueId) -> bool {
-    known.insert(made, false);
-    false
-}
-
-/// What a branch or loop gives or carries under a name, and the ops that give it.
-fn origins(graph: &Graph, value: ValueId) -> Option<Vec<(ValueId, OpId)>> {
-    let (around, n) = match graph.def(value) {
-        ValueDef::Result(op, n) => (op, n),
-        ValueDef::Param(block, n) => (graph.owner(block)?, n.checked_sub(1)?),
-    };
-    let at_end = |block: &BlockId, n: usize| {
-        let end = graph.terminator(*block);
-        Some((*graph.block_results(*block).get(n)?, end))
-    };
-    let blocks = graph.nested_blocks(around);
-    match graph.kind(around).as_str() {
-        "prim::If" => blocks.iter().map(|block| at_end(block, n)).collect(),
-        "prim::Loop" => Some(vec![(graph.operand(around, n + 2)?, around), at_end(blocks.first()?, n + 1)?]),
-        _ => None,
-    }
+/// Whether an op makes the container, so that nothing else can have it; or it comes from such containers.
+fn is_fresh(graph: &Graph, registry: &Registry, fresh: &mut Fresh, made: ValueId) -> bool {
+    let makes = |maker: OpId, value: ValueId| makes(graph, registry, maker, value);
+    variables::is_fresh(graph, fresh, made, &makes, &|origin, at| is_moved(graph, origin, at))
 }
 
 fn makes(graph: &Graph, registry: &Registry, maker: OpId, made: ValueId) -> bool {

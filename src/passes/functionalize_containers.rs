@@ -6,8 +6,8 @@
 //! another name. It does not know what differentiates or fuses the graph afterwards; `append-carried` lets lists grow in place
 //! again.
 
-use super::container_uses::{Access, Fresh, Keys, accesses, is_container, is_same_object, place};
-use super::variables::{Objects, Variable, Written, give_one_name, put, walk};
+use super::container_uses::{Access, Keys, accesses, is_container, is_same_object, place};
+use super::variables::{Fresh, Objects, Variable, Written, give_one_name, put, walk};
 use super::{Context, constants};
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result};

@@ -7,7 +7,7 @@
 //! stays as it is. It does not know what differentiates the graph afterwards.
 
 use super::tensor_uses::{Names, View, Write, gives_what_it_writes, names};
-use super::variables::{Objects, Variable, Written, give_one_name, put, walk};
+use super::variables::{Fresh, Objects, Variable, Written, give_one_name, put, walk};
 use super::{Context, constants};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::{Diagnostic, Result};
@@ -41,11 +41,12 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// The tensors all of whose names are known that are written to.
 fn understood(graph: &mut Graph, context: &Context<'_>) -> Vec<(ValueId, Names)> {
-    let mut all = Vec::new();
+    let (mut all, mut fresh) = (Vec::new(), Fresh::new());
     for op in graph.all_ops() {
-        for made in graph.results(op) {
+        let params = graph.nested_blocks(op).iter().flat_map(|block| graph.params(*block)).copied();
+        for made in graph.results(op).into_iter().chain(params.collect::<Vec<ValueId>>()) {
             if graph.ty(made).is_tensor()
-                && let Some(found) = names(graph, context.registry, made)
+                && let Some(found) = names(graph, context.registry, &mut fresh, made)
             {
                 all.push((made, found));
             }

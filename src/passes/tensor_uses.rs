@@ -1,11 +1,12 @@
 //! The names under which a tensor and its views are known, and what ops do to them, as `functionalize-tensors` asks it; no pass
 //! itself.
 
-use super::variables::is_past;
-use super::{constants, remove_mutation};
+use super::variables::{Fresh, is_passed_on, is_past};
+use super::{constants, remove_mutation, variables};
 use crate::analysis::facts;
 use crate::dialects::{Effects, Fact, Family, Registry};
 use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
+use hashbrown::HashSet;
 
 /// How a name comes from another.
 #[derive(Clone, Copy)]
@@ -52,15 +53,74 @@ const KEEPING: &[&str] = &[
 ];
 
 /// All names of a tensor that the graph makes and writes to; None where something does with it what is not understood.
-pub(super) fn names(graph: &mut Graph, registry: &Registry, made: ValueId) -> Option<Names> {
-    let maker = graph.def_op(made)?;
-    if !graph.has_uses(made) || !is_fresh(graph, registry, maker) {
+pub(super) fn names(
+    graph: &mut Graph,
+    registry: &Registry,
+    fresh: &mut Fresh,
+    made: ValueId,
+) -> Option<Names> {
+    let makes = |maker: OpId, _: ValueId| makes(graph, registry, maker);
+    let is_moved = |origin, at| is_moved(graph, registry, origin, at);
+    if !graph.has_uses(made) || !variables::is_fresh(graph, fresh, made, &makes, &is_moved) {
         return None;
     }
     let found = names_within(graph, registry, made)?;
     let writes: Vec<OpId> = found.writes.iter().map(|(op, ..)| *op).collect();
     let home = graph.def_block(made)?;
     found.escapes.iter().all(|(op, _)| is_past(graph, *op, home, &writes, true)).then_some(found)
+}
+
+/// Whether a tensor has another name behind the end of a block, or in a loop and behind it, and neither it nor a view of it is used
+/// any more under its own.
+fn is_moved(graph: &Graph, registry: &Registry, made: ValueId, op: OpId) -> bool {
+    if !is_passed_on(graph, made, op) {
+        return false;
+    }
+    let (mut seen, mut work, mut others) = (HashSet::new(), vec![made], Vec::new());
+    while let Some(name) = work.pop() {
+        if !seen.insert(name) {
+            continue;
+        }
+        for used in graph.uses(name).filter(|used| used.op != op || name != made) {
+            others.push(used.op);
+            if graph.terminated_block(used.op).is_some() {
+                // Another way of a branch may give it as well, but no view of it.
+                if name != made {
+                    return false;
+                }
+                continue;
+            }
+            match further_names(graph, registry, used.op, used.index) {
+                Some(further) => work.extend(further),
+                None => return false,
+            }
+        }
+    }
+    graph.def_block(made).is_some_and(|home| is_past(graph, op, home, &others, false))
+}
+
+/// What an op gives that is one of its operands, or a view of it; None where something may keep it.
+fn further_names(graph: &Graph, registry: &Registry, op: OpId, index: usize) -> Option<Vec<ValueId>> {
+    if !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some() {
+        return None;
+    }
+    let facts = facts(registry, graph, op);
+    let row = facts.op.as_ref()?;
+    if matches!(row.def().family, Family::Control | Family::Container) {
+        return None;
+    }
+    let schema = row.marked_schema().ok()?;
+    let marks = match schema.arguments.get(index) {
+        Some(argument) => argument.alias.as_ref(),
+        None => schema.is_vararg.then_some(None)?,
+    };
+    let results = graph.results(op);
+    let is_plain = results.iter().all(|result| graph.ty(*result).is_tensor());
+    match marks {
+        None if row.def().family == Family::View => None,
+        None => Some(Vec::new()),
+        Some(_) => is_plain.then(|| results.to_vec()),
+    }
 }
 
 /// The same of a tensor that the graph may have been given, which no op keeps.
@@ -217,7 +277,7 @@ fn is_understood(graph: &Graph, op: OpId) -> bool {
 }
 
 /// Whether an op gives a tensor that nothing else has.
-fn is_fresh(graph: &Graph, registry: &Registry, op: OpId) -> bool {
+fn makes(graph: &Graph, registry: &Registry, op: OpId) -> bool {
     // Facts of an op with blocks take a walk through these.
     if !graph.nested_blocks(op).is_empty() {
         return false;

@@ -3,8 +3,8 @@
 
 use super::Context;
 use crate::diag::Result;
-use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueId};
-use hashbrown::HashMap;
+use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueDef, ValueId};
+use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
 
 const IF: &str = "prim::If";
@@ -104,6 +104,83 @@ fn around<O: Objects>(graph: &mut Graph, objects: &mut O, written: &mut Written,
         objects.set(variable, result);
     }
     Ok(())
+}
+
+/// Whether objects are made in the graph, so that nothing else has them, as far as it was asked.
+pub(super) type Fresh = HashMap<ValueId, bool>;
+
+/// Whether an object is made in the graph, so that nothing else has it; or each way of a branch gives such an object, or what a loop
+/// begins with and what each turn leaves is one, and it has no other name by then.
+pub(super) fn is_fresh(
+    graph: &Graph,
+    known: &mut Fresh,
+    made: ValueId,
+    makes: &dyn Fn(OpId, ValueId) -> bool,
+    is_moved: &dyn Fn(ValueId, OpId) -> bool,
+) -> bool {
+    let mut seen = HashSet::new();
+    let mut work = vec![made];
+    while let Some(value) = work.pop() {
+        match known.get(&value) {
+            Some(true) => continue,
+            Some(false) => return refuse(known, made),
+            None if !seen.insert(value) => continue,
+            None => {}
+        }
+        let Some(from) = origins(graph, value) else {
+            if !graph.def_op(value).is_some_and(|maker| makes(maker, value)) {
+                return refuse(known, made);
+            }
+            continue;
+        };
+        for (origin, at) in from {
+            // Where a way has none to give, it is never read.
+            if graph.def_op(origin).is_some_and(|maker| graph.kind(maker) == "prim::Uninitialized") {
+                continue;
+            }
+            if !is_moved(origin, at) {
+                return refuse(known, made);
+            }
+            work.push(origin);
+        }
+    }
+    // All that it comes from is as fresh.
+    known.extend(seen.into_iter().map(|value| (value, true)));
+    true
+}
+
+fn refuse(known: &mut Fresh, made: ValueId) -> bool {
+    known.insert(made, false);
+    false
+}
+
+/// What a branch or loop gives or carries under a name, and the ops that give it.
+fn origins(graph: &Graph, value: ValueId) -> Option<Vec<(ValueId, OpId)>> {
+    let (around, n) = match graph.def(value) {
+        ValueDef::Result(op, n) => (op, n),
+        ValueDef::Param(block, n) => (graph.owner(block)?, n.checked_sub(1)?),
+    };
+    let at_end = |block: &BlockId, n: usize| {
+        let end = graph.terminator(*block);
+        Some((*graph.block_results(*block).get(n)?, end))
+    };
+    let blocks = graph.nested_blocks(around);
+    match graph.kind(around).as_str() {
+        IF => blocks.iter().map(|block| at_end(block, n)).collect(),
+        LOOP => Some(vec![(graph.operand(around, n + 2)?, around), at_end(blocks.first()?, n + 1)?]),
+        _ => None,
+    }
+}
+
+/// Whether an op gives an object to a loop, or ends a way of a branch or a turn of a loop and gives it there; once.
+pub(super) fn is_passed_on(graph: &Graph, made: ValueId, op: OpId) -> bool {
+    let is_join = match graph.terminated_block(op) {
+        Some(block) => {
+            graph.owner(block).is_some_and(|around| matches!(graph.kind(around).as_str(), IF | LOOP))
+        }
+        None => graph.kind(op) == LOOP,
+    };
+    is_join && graph.operands(op).iter().filter(|value| **value == made).count() == 1
 }
 
 /// Whether ops stand before another one, or in other ways of branches, so that they do not come after it while a value of the

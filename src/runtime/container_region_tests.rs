@@ -486,6 +486,23 @@ const RENAMED: &[(&str, &str)] = &[
 ",
     ),
     (
+        "written behind a branch",
+        "    y = x.mm(w)
+    if k > 2:
+        y = y * b
+    y[0] = b.sin()
+    y += x
+    for i in range(k):
+        y[i % 3] *= b
+        if i % 2 == 1:
+            y = y.cos()
+            y[:, 1] = 0.5
+        y = y + x
+    y.t()[1].add_(w[0, :3])
+    return (y * y).sum()
+",
+    ),
+    (
         "the same question twice",
         "    y = x * b
     if k > 2:

@@ -162,7 +162,10 @@ impl Writer {
 
     fn write(&mut self, depth: usize) {
         let (x, y, n) = (self.tensor(), self.tensor(), self.counter());
-        self.line(depth, &format!("{x} = {x}.clone()"));
+        // What is written without may be in a list, or be another variable, too.
+        if self.random.below(4) > 0 {
+            self.line(depth, &format!("{x} = {x}.clone()"));
+        }
         let line = match self.random.below(9) {
             0 => format!("{x}[{n} % 3] = {y}[({n} + 1) % 3] * 0.5"),
             1 => format!("{x}[:, 1:3] += v[:2]"),
@@ -392,5 +395,5 @@ fn random_programs_of_regions_have_the_gradients_of_the_tape_and_of_differences(
     assert!(faults.is_empty(), "{} of {count} programs differ:\n{shown}", faults.len());
     // A generator that makes nothing of use would find nothing either.
     assert!(tally.compared * 2 > tally.calls && tally.differences * 5 > tally.calls, "{tally:?}");
-    assert!(tally.unplanned * 10 < tally.calls, "{tally:?}");
+    assert!(tally.unplanned * 2 < tally.calls, "{tally:?}");
 }
