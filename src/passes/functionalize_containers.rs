@@ -292,7 +292,7 @@ fn written(graph: &mut Graph, op: OpId, now: ValueId, access: Access) -> Result<
         (Access::Reverse, _) => put(graph, op, REVERSED, &[now], &ty),
         (Access::Pop, _) => {
             let at = operand(graph, 1)?;
-            // What is not there is told of as `pop` does: this comes first.
+            // It comes first, as it raises what `pop` raises.
             let left = put(graph, op, DROP_ITEM, &[now, at], &ty);
             if let Some(given) = graph.result(op, 0) {
                 let item_type = graph.ty(given).clone();

@@ -3,9 +3,9 @@
 
 use super::variables::{Fresh, is_passed_on, is_past};
 use super::{constants, remove_mutation, variables};
-use crate::analysis::facts;
+use crate::analysis::{OpFacts, facts};
 use crate::dialects::{Effects, Fact, Family, Registry};
-use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
+use crate::ir::{AliasInfo, Graph, OpId, Type, TypeKind, ValueId};
 use hashbrown::HashSet;
 
 /// How a name comes from another.
@@ -101,24 +101,12 @@ fn is_moved(graph: &Graph, registry: &Registry, made: ValueId, op: OpId) -> bool
 
 /// What an op gives that is one of its operands, or a view of it; None where something may keep it.
 fn further_names(graph: &Graph, registry: &Registry, op: OpId, index: usize) -> Option<Vec<ValueId>> {
-    if !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some() {
-        return None;
-    }
-    let facts = facts(registry, graph, op);
-    let row = facts.op.as_ref()?;
-    if matches!(row.def().family, Family::Control | Family::Container) {
-        return None;
-    }
-    let schema = row.marked_schema().ok()?;
-    let marks = match schema.arguments.get(index) {
-        Some(argument) => argument.alias.as_ref(),
-        None => schema.is_vararg.then_some(None)?,
-    };
+    let (facts, marks) = marks(graph, registry, op, index)?;
+    let is_view = facts.op.is_some_and(|row| row.def().family == Family::View);
     let results = graph.results(op);
     let is_plain = results.iter().all(|result| graph.ty(*result).is_tensor());
     match marks {
-        None if row.def().family == Family::View => None,
-        None => Some(Vec::new()),
+        None => (!is_view).then(Vec::new),
         Some(_) => is_plain.then(|| results.to_vec()),
     }
 }
@@ -215,7 +203,9 @@ enum Role {
     Writes(Write),
 }
 
-fn role(graph: &mut Graph, registry: &Registry, op: OpId, index: usize) -> Option<Role> {
+/// The facts of an op on tensors, and the alias marks of an operand, if it has any; None of ops with blocks, of containers, and of
+/// those that are not known.
+fn marks(graph: &Graph, registry: &Registry, op: OpId, index: usize) -> Option<(OpFacts, Option<AliasInfo>)> {
     if !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some() {
         return None;
     }
@@ -225,12 +215,19 @@ fn role(graph: &mut Graph, registry: &Registry, op: OpId, index: usize) -> Optio
         return None;
     }
     let schema = row.marked_schema().ok()?;
-    let kind = graph.kind(op);
     let marks = match schema.arguments.get(index) {
         Some(argument) => argument.alias.clone(),
         None if schema.is_vararg => None,
         None => return None,
     };
+    Some((facts, marks))
+}
+
+fn role(graph: &mut Graph, registry: &Registry, op: OpId, index: usize) -> Option<Role> {
+    let (facts, marks) = marks(graph, registry, op, index)?;
+    let row = facts.op.as_ref()?;
+    let schema = row.marked_schema().ok()?;
+    let kind = graph.kind(op);
     let Some(marks) = marks else {
         // A view looks at its operands, whatever its marks say.
         return (row.def().family != Family::View).then_some(Role::Reads);

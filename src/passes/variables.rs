@@ -1,5 +1,6 @@
 //! Objects that are written become variables: what branches write to they give, what loops write to they carry. Shared by
-//! `functionalize-containers` and `functionalize-tensors`; no pass itself. It does not know what the objects are.
+//! `functionalize-containers` and `functionalize-tensors`; no pass itself. It does not know what the objects are. Also which objects
+//! only the graph has, and whether an object is given up under one name for another.
 
 use super::Context;
 use crate::diag::Result;

@@ -5,7 +5,7 @@ use super::recording_tests::{floats, program, run, wanted};
 use crate::ir::Type;
 use crate::runtime::Program;
 use crate::tensor::Tensor;
-use crate::value::{List, Value};
+use crate::value::{Dict, List, Value};
 
 /// Programs of `x` (3, 4) and of another argument.
 const PROGRAMS: &[(&str, &str, &str, Shape)] = &[
@@ -143,4 +143,30 @@ fn lists_that_are_written_have_a_reason() {
     program.run("f", vec![Value::Tensor(floats(&[3, 4], 0.1)), Value::List(list)], &run).expect("runs");
     let reasons: Vec<String> = program.plan_report().unplanned.into_keys().collect();
     assert_eq!(reasons, ["tensors in a list that is kept or written to require grad"]);
+}
+
+/// Dictionaries stay whole: their calls are recorded op by op.
+#[test]
+fn dictionaries_of_tensors_that_require_grad_have_the_gradients_of_the_tape() {
+    let text = "def f(x: Tensor, s: Dict[str, Tensor]):\n    return (s['a'].sin() * x + s['b']).sum()\n";
+    let found: Vec<Vec<Option<Vec<f64>>>> = [true, false]
+        .map(|plans| {
+            let program = program(text, plans);
+            let run = run(&program);
+            let leaves = [floats(&[3, 4], 0.1), floats(&[3, 4], 0.2)];
+            leaves.iter().for_each(|leaf| leaf.set_requires_grad(true).expect("floats"));
+            let dict = Dict::new(Type::str(), Type::tensor());
+            for (key, leaf) in ["a", "b"].iter().zip(&leaves) {
+                dict.insert(&Value::str(*key), Value::Tensor(leaf.clone())).expect("a key");
+            }
+            let arguments = vec![Value::Tensor(floats(&[3, 4], 0.15)), Value::Dict(dict)];
+            let result =
+                program.run("f", arguments, &run).expect("runs").to_tensor().expect("a tensor").clone();
+            let tape = crate::autodiff::Tape::of(program.registry());
+            let found = tape.gradients(&wanted(vec![result], &leaves, false), &run).expect("gradients");
+            found.into_iter().map(|g| g.map(|g| g.to_vec::<f64>().expect("float64"))).collect()
+        })
+        .to_vec();
+    assert!(found[1].iter().all(Option::is_some));
+    assert_eq!(found[0], found[1]);
 }

@@ -505,3 +505,12 @@ def f(x, c: bool, n: int):
     return y, y.sum(0), len(parts)
 #> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), True, 1)
 #> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), False, 2)
+#--- types_of_items_taken_out_or_not
+def f(x, key: str):
+    d = {"a": x}
+    y = d.pop(key, x.long())
+    d["b"] = x + 1
+    z = d.setdefault("c", x.sum(1))
+    return y / 2, y + 1, z * 2, len(d)
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), "a")
+#> f(torch.linspace(-1.5, 2.5, 6).reshape(2, 3), "z")

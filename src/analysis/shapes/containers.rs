@@ -1,9 +1,10 @@
 //! Which lists and dictionaries of a graph may be the same, and whether something writes to them: what is known of the items of
 //! one must hold for all. It does not know what the items are.
 
-use crate::dialects::{Family, Registry, resolve};
-use crate::ir::{BlockId, Graph, OpId, Schema, Type, TypeKind, ValueDef, ValueId};
+use crate::dialects::{Family, Op, Registry, resolve};
+use crate::ir::{Argument, BlockId, Graph, OpId, Schema, Type, TypeKind, ValueDef, ValueId};
 use petgraph::unionfind::UnionFind;
+use smallvec::SmallVec;
 
 /// So many types within a type are looked at: of one that is larger it is taken that it may hold anything.
 const MAX_PARTS: usize = 4096;
@@ -13,36 +14,40 @@ const MAX_PARTS: usize = 4096;
 pub(super) enum Standing {
     /// It is only read.
     Read,
-    /// Ops that [`write`] knows write to it; all its names share the number.
+    /// Ops that [`written`] knows write to it; all its names share the number.
     Written(usize),
     /// Something may write to it that is not understood.
     Lost,
 }
 
-/// What an op puts into the list or dictionary that is its first operand.
+/// What an op that writes to its first operand, a list or dictionary, may put there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Write {
-    /// One of its operands.
+pub(super) enum Given {
+    /// An operand.
     Item(usize),
-    /// The items of one of its operands.
+    /// The items of an operand.
     Items(usize),
-    /// Nothing: it takes away, or changes the order.
-    Nothing,
 }
 
-/// How an op writes to the list or dictionary that is its first operand; None where it does not, or it is not known how.
-pub(super) fn write(graph: &Graph, op: OpId) -> Option<Write> {
-    if !graph.operand(op, 0).is_some_and(|v| is_container(graph.ty(v))) {
+/// What an op may put into the list or dictionary that is its first operand, where its row says that it writes to that alone: what
+/// has the type of an item by the schema, and items of other containers. None where it does not write, or may put other things there.
+pub(super) fn written(graph: &Graph, op: OpId, row: &Op) -> Option<SmallVec<[Given; 2]>> {
+    let schema = row.schema().ok()?;
+    let is_write = |argument: &Argument| argument.alias.as_ref().is_some_and(|alias| alias.is_write);
+    let (first, others) = schema.arguments.split_first()?;
+    let writes = is_write(first) && row.def().family == Family::Container && !others.iter().any(is_write);
+    if !writes || !graph.operand(op, 0).is_some_and(|v| is_container(graph.ty(v))) {
         return None;
     }
-    Some(match graph.kind(op).as_str() {
-        "aten::append" => Write::Item(1),
-        "aten::insert" | "aten::_set_item" | "aten::setdefault" => Write::Item(2),
-        "aten::extend" | "aten::add_" | "aten::update" => Write::Items(1),
-        "aten::clear" | "aten::reverse" | "aten::Delete" | "aten::pop" | "aten::popitem" | "aten::remove"
-        | "aten::sort" | "aten::mul_" => Write::Nothing,
+    let item = match first.ty.kind() {
+        TypeKind::List(item) | TypeKind::Dict(_, item) => item,
         _ => return None,
-    })
+    };
+    let given = others.iter().enumerate().filter_map(|(n, argument)| match is_container(&argument.ty) {
+        true => Some(Given::Items(n + 1)),
+        false => (argument.ty == *item).then_some(Given::Item(n + 1)),
+    });
+    Some(given.collect())
 }
 
 /// Whether a value is a list or a dictionary, or None.
@@ -220,13 +225,13 @@ impl Finder<'_> {
         ) {
             return;
         }
-        if index == 0 && write(graph, op).is_some() {
-            self.written.push(value);
-            self.given_back(op, value);
-            return;
-        }
         let Ok(row) = resolve(self.registry, graph, op) else { return self.lost.push(value) };
         let Ok(schema) = row.schema() else { return self.lost.push(value) };
+        if index == 0 && written(graph, op, &row).is_some() {
+            self.written.push(value);
+            // `aten::add_` of lists gives its first operand, which its schema does not say.
+            return self.given_back(op, value);
+        }
         match schema.arguments.get(index) {
             Some(argument) if argument.alias.as_ref().is_some_and(|alias| alias.is_write) => {
                 self.lost.push(value)

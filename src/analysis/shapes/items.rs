@@ -2,16 +2,14 @@
 //! so that the order of writes does not count. It does not know what is known of the lists that are only read.
 
 use super::State;
-use super::containers::{Standing, Write, is_container, write};
+use super::containers::{Given, Standing, is_container, written};
+use crate::dialects::resolve;
 use crate::dialects::shapes::Known;
-use crate::ir::{Dim, OpId, TensorType, ValueId};
+use crate::ir::{Dim, OpId, TensorType, Type, TypeKind};
 
 /// All of a graph is looked into so often until what is known of the items of lists and dictionaries that are written to does
 /// not change any more. If it still does, nothing is known of them.
 const MAX_ROUNDS: usize = 4;
-
-/// Items of a sum of lists up to which each is known by itself.
-const MAX_JOINED: usize = 64;
 
 /// What is known of the items of a list or dictionary that is written to, over the whole program.
 #[derive(Default)]
@@ -23,12 +21,22 @@ pub(super) struct Items {
     has_grown: bool,
 }
 
+impl Items {
+    fn known(&self) -> Known {
+        match &self.each {
+            // So far it is empty.
+            None => Known::Items(Vec::new()),
+            Some(each) => Known::each_of([each.clone()]),
+        }
+    }
+}
+
 impl State<'_> {
-    /// What is known of the items of the list or dictionary of a number, for an op that reads them; None where it has none.
-    pub(super) fn read(&mut self, class: usize) -> Option<Known> {
+    /// What an op that reads it knows of the list or dictionary of a number.
+    pub(super) fn read(&mut self, class: usize) -> Known {
         let items = self.items.entry(class).or_default();
         items.is_read = true;
-        items.each.clone()
+        items.known()
     }
 
     /// Lets what is written to the list or dictionary of a number be known of its items; `Nothing` too says something of them.
@@ -59,18 +67,6 @@ impl State<'_> {
         }
     }
 
-    /// What is known of the items of an operand; None where it has none.
-    fn items_of(&mut self, value: ValueId) -> Option<Known> {
-        if let Standing::Written(class) = self.containers.standing(value) {
-            return self.read(class);
-        }
-        match self.of(value) {
-            Known::Items(items) if items.is_empty() => None,
-            Known::Ints(dims) if dims.is_empty() => None,
-            known => Some(known.each().unwrap_or_default()),
-        }
-    }
-
     /// Whether all must be looked into once more, as items were read that are known better now.
     pub(super) fn begin_again(&mut self, round: usize) -> bool {
         let again = self.items.values().any(|items| items.has_grown);
@@ -89,19 +85,19 @@ impl State<'_> {
     }
 
     /// What is known of all values, lists that are written to included.
-    pub(super) fn told(self) -> Vec<Known> {
+    pub(super) fn finish(self) -> Vec<Known> {
         let mut known = self.known;
         for (n, class) in self.containers.written() {
-            if let Some(known) = known.get_mut(n) {
-                *known = Known::each_of(self.items.get(&class).and_then(|items| items.each.clone()));
+            if let (Some(known), Some(items)) = (known.get_mut(n), self.items.get(&class)) {
+                *known = Known::each_of(items.each.clone());
             }
         }
         known
     }
 
-    /// The items that a list has when it is made.
-    pub(super) fn fill(&mut self, class: usize, made: &Known) {
-        match made {
+    /// Lets the items of a list or dictionary be among those of a number.
+    pub(super) fn fill(&mut self, class: usize, from: &Known) {
+        match from {
             Known::Items(items) => items.iter().for_each(|item| self.put(class, item)),
             Known::Ints(dims) => dims.iter().for_each(|dim| self.put(class, &Known::Int(*dim))),
             Known::Each(each) => self.put(class, each),
@@ -109,83 +105,50 @@ impl State<'_> {
         }
     }
 
-    /// An op that writes to a list or dictionary.
+    /// An op that writes to a list or dictionary whose items are known together; says whether it is one.
     pub(super) fn write(&mut self, op: OpId) -> bool {
         let graph = self.graph;
-        let Some(written) = graph.operand(op, 0).zip(write(graph, op)) else { return false };
-        let (Standing::Written(class), how) = (self.containers.standing(written.0), written.1) else {
-            return false;
-        };
-        let operand = |n: usize| graph.operand(op, n);
-        match how {
-            Write::Item(n) => match operand(n) {
-                Some(item) if self.never.contains(&item) => {}
-                Some(item) => {
-                    let known = self.of(item);
-                    self.put(class, &known);
-                }
-                None => self.put(class, &Known::Nothing),
-            },
-            Write::Items(n) => {
-                let given =
-                    operand(n).filter(|given| self.containers.standing(*given) != Standing::Written(class));
-                if let Some(each) = given.and_then(|given| self.items_of(given)) {
-                    self.put(class, &each);
-                }
+        let Some(to) = graph.operand(op, 0) else { return false };
+        let Standing::Written(class) = self.containers.standing(to) else { return false };
+        let given = resolve(self.registry, graph, op).ok().and_then(|row| written(graph, op, &row));
+        let Some(given) = given else { return false };
+        for given in given {
+            let (Given::Item(n) | Given::Items(n)) = given;
+            let Some(operand) = graph.operand(op, n).filter(|operand| !self.never.contains(operand)) else {
+                continue;
+            };
+            let known = self.of(operand);
+            match given {
+                Given::Item(_) => self.put(class, &known),
+                Given::Items(_) => self.fill(class, &known),
             }
-            Write::Nothing => {}
         }
-        // What it gives is the list itself, or an item of it.
-        let results: Vec<ValueId> =
-            graph.results(op).into_iter().filter(|result| !is_container(graph.ty(*result))).collect();
-        if !results.is_empty() {
-            match self.items_of(written.0) {
-                Some(each) => results.iter().for_each(|result| self.set(*result, each.clone())),
-                None => self.set_never(op),
+        // What it gives is the list itself, or one of its items.
+        let item = item_of(graph.ty(to));
+        for result in graph.results(op) {
+            if is_container(graph.ty(result)) {
+                continue;
+            }
+            match self.read(class).each() {
+                Some(each) if item.as_ref().is_some_and(|item| is_alike(item, graph.ty(result))) => {
+                    self.set(result, each);
+                }
+                _ => self.set(result, Known::of_type(graph.ty(result))),
             }
         }
         true
     }
+}
 
-    /// What ops on lists and dictionaries give whose items are known together.
-    pub(super) fn of_container(&mut self, op: OpId, kind: &str) -> Option<Vec<Known>> {
-        let graph = self.graph;
-        let of = graph.operand(op, 0).filter(|v| is_container(graph.ty(*v)))?;
-        let both = |state: &mut Self, with: Option<Known>| {
-            let parts = [state.items_of(of), with];
-            Some(vec![Known::each_of(parts.into_iter().flatten())])
-        };
-        match kind {
-            "aten::__getitem__" => {
-                let each = self.items_of(of);
-                if each.is_none() {
-                    self.never.extend(graph.results(op));
-                }
-                each.map(|each| vec![each])
-            }
-            "aten::add" => {
-                let other = graph.operand(op, 1)?;
-                match (self.of(of), self.of(other)) {
-                    (Known::Items(a), Known::Items(b)) if a.len() + b.len() <= MAX_JOINED => {
-                        Some(vec![Known::items([a, b].concat())])
-                    }
-                    (Known::Ints(a), Known::Ints(b)) if a.len() + b.len() <= MAX_JOINED => {
-                        Some(vec![Known::Ints([a, b].concat())])
-                    }
-                    _ => {
-                        let with = self.items_of(other);
-                        both(self, with)
-                    }
-                }
-            }
-            "fusion::set_item" => {
-                let with = graph.operand(op, 2).map(|v| self.of(v));
-                both(self, with)
-            }
-            "aten::list" | "aten::copy" if matches!(self.of(of), Known::Items(_)) => Some(vec![self.of(of)]),
-            "aten::list" | "aten::copy" | "aten::slice" | "aten::mul" | "aten::values"
-            | "fusion::drop_item" | "fusion::reversed" => both(self, None),
-            _ => None,
-        }
+/// The type of the items of a list or dictionary.
+fn item_of(ty: &Type) -> Option<Type> {
+    match ty.without_none().kind() {
+        TypeKind::List(item) | TypeKind::Dict(_, item) => Some(item.clone()),
+        _ => None,
     }
+}
+
+/// Whether types are the same but for what they say of tensors.
+fn is_alike(a: &Type, b: &Type) -> bool {
+    a == b || a.is_tensor() && b.is_tensor()
 }

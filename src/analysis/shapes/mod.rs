@@ -72,7 +72,7 @@ fn run(
             break;
         }
     }
-    state.told()
+    state.finish()
 }
 
 struct State<'a> {
@@ -101,7 +101,7 @@ impl State<'_> {
     /// What an op knows of an operand.
     fn of(&mut self, value: ValueId) -> Known {
         match self.containers.standing(value) {
-            Standing::Written(class) => Known::each_of(self.read(class)),
+            Standing::Written(class) => self.read(class),
             Standing::Read | Standing::Lost => self.known[value.index()].clone(),
         }
     }
@@ -210,15 +210,19 @@ impl State<'_> {
             "prim::TupleIndex" => item(&operands).map(|k| vec![k]),
             "aten::__getitem__" => match item(&operands) {
                 Some(item) => Some(vec![item]),
-                None => self.of_container(op, kind),
+                None => self.any_item(op, operands.first()?),
             },
             _ if CASTS.contains(&kind) => Some(operands),
-            _ => {
-                let found = self.by_row(op, &operands);
-                let is_found = found.as_ref().is_some_and(|found| found.iter().any(|k| *k != Known::Nothing));
-                if is_found { found } else { self.of_container(op, kind) }
-            }
+            _ => self.by_row(op, &operands),
         }
+    }
+
+    /// An item of a list or dictionary, it is not known which. What takes one of none is never reached.
+    fn any_item(&mut self, op: OpId, of: &Known) -> Option<Vec<Known>> {
+        if matches!(of, Known::Items(items) if items.is_empty()) {
+            self.never.extend(self.graph.results(op));
+        }
+        of.each().map(|each| vec![each])
     }
 
     /// The results of an op that is never reached.

@@ -2,6 +2,7 @@
 
 use super::list::nothing;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::lists;
 use crate::dialects::{Args, OpDef, Outputs, container, one};
 use crate::ir::{Type, TypeKind};
 use crate::value::{Dict, DictKey, Value};
@@ -87,12 +88,12 @@ pub static OPS: &[OpDef] = &[
     container("aten::keys.float(Dict(float, t) self) -> float[](*)", keys),
     container("aten::keys.complex(Dict(complex, t) self) -> complex[](*)", keys),
     container("aten::keys.Tensor(Dict(Tensor, t) self) -> Tensor[](*)", keys),
-    container("aten::values.str(Dict(str, t) self) -> t[](*)", values),
-    container("aten::values.int(Dict(int, t) self) -> t[](*)", values),
-    container("aten::values.bool(Dict(bool, t) self) -> t[](*)", values),
-    container("aten::values.float(Dict(float, t) self) -> t[](*)", values),
-    container("aten::values.complex(Dict(complex, t) self) -> t[](*)", values),
-    container("aten::values.Tensor(Dict(Tensor, t) self) -> t[](*)", values),
+    container("aten::values.str(Dict(str, t) self) -> t[](*)", values).infer(lists::some),
+    container("aten::values.int(Dict(int, t) self) -> t[](*)", values).infer(lists::some),
+    container("aten::values.bool(Dict(bool, t) self) -> t[](*)", values).infer(lists::some),
+    container("aten::values.float(Dict(float, t) self) -> t[](*)", values).infer(lists::some),
+    container("aten::values.complex(Dict(complex, t) self) -> t[](*)", values).infer(lists::some),
+    container("aten::values.Tensor(Dict(Tensor, t) self) -> t[](*)", values).infer(lists::some),
     container("aten::items.str(Dict(str, t) self) -> ((str, t)[])", items),
     container("aten::items.int(Dict(int, t) self) -> ((int, t)[])", items),
     container("aten::items.bool(Dict(bool, t) self) -> ((bool, t)[])", items),

@@ -1,6 +1,7 @@
 //! Lists: access, growth, parts. What compares elements (sorting, searching, extremes) is in `order`.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::lists;
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
 use crate::ir::Type;
 use crate::resources::{budget, memory};
@@ -31,15 +32,22 @@ pub static OPS: &[OpDef] = &[
     container("aten::__getitem__.t(t[](a) list, int idx) -> t(*)", get_item).doc("an element"),
     container("aten::select.t(t[](a) list, int idx) -> t(*)", get_item).doc("an element"),
     container("aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]", slice)
+        .infer(lists::some)
         .doc("every step-th element of a range, as a new list"),
-    container("aten::copy.t(t[](a) self) -> t[]", copy).doc("a new list of the same elements"),
-    container("aten::list.t(t[] l) -> t[]", copy).doc("a new list of the same elements"),
-    container("aten::add.t(t[] a, t[] b) -> t[]", add).doc("a new list of the elements of both"),
+    container("aten::copy.t(t[](a) self) -> t[]", copy)
+        .infer(lists::same)
+        .doc("a new list of the same elements"),
+    container("aten::list.t(t[] l) -> t[]", copy).infer(lists::same).doc("a new list of the same elements"),
+    container("aten::add.t(t[] a, t[] b) -> t[]", add)
+        .infer(lists::joined)
+        .doc("a new list of the elements of both"),
     container("aten::add_.t(t[](a!) self, t[] b) -> t[]", add_in_place)
         .doc("adds the elements of another list"),
     container("aten::mul.left_t(t[] l, int n) -> t[]", |a| repeated(a, 0, 1))
+        .infer(lists::some)
         .doc("a new list of the elements n times"),
     container("aten::mul.right_(int n, t[] l) -> t[]", |a| repeated(a, 1, 0))
+        .infer(lists::some)
         .doc("a new list of the elements n times"),
     container("aten::mul_.t(t[](a!) l, int n) -> t[](a!)", mul_in_place).doc("repeats the elements in place"),
     container("aten::Size(int[] sizes) -> int[]", |a| one(Value::List(a.list(0)?.clone())))

@@ -3,6 +3,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::list::place;
+use crate::dialects::shapes::lists;
 use crate::dialects::{Args, OpDef, Outputs, container, one};
 use crate::ir::Type;
 use crate::value::{List, Value};
@@ -19,10 +20,13 @@ pub const REVERSED: &str = "fusion::reversed";
 /// The rows.
 pub static OPS: &[OpDef] = &[
     container("fusion::set_item(t[] l, int idx, t(b -> *) el) -> t[]", set_item)
+        .infer(lists::replaced)
         .doc("A new list of the elements of another, one of them replaced; what `_set_item` leaves."),
     container("fusion::drop_item(t[] l, int idx) -> t[]", drop_item)
+        .infer(lists::some)
         .doc("A new list of the elements of another without one of them; what `pop` leaves."),
     container("fusion::reversed(t[] l) -> t[]", reversed)
+        .infer(lists::some)
         .doc("A new list of the elements of another in reverse order; what `reverse` leaves."),
     container("fusion::optional_items(t[] l) -> t?[]", optional_items)
         .doc("A new list of the same elements, any of which may be None by its type."),

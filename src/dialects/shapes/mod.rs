@@ -5,6 +5,7 @@
 pub mod joins;
 pub mod layers;
 pub mod layouts;
+pub mod lists;
 pub mod pointwise;
 pub mod products;
 pub mod reductions;
@@ -131,6 +132,12 @@ impl Known {
             (Known::Tensor(known), Value::Tensor(found)) => differs(known, &of_tensor(found)),
             (Known::Items(known), Value::List(list)) => items(known, &list.items()),
             (Known::Items(known), Value::Tuple(tuple)) => items(known, tuple.items()),
+            (Known::Each(known), Value::List(list)) => {
+                list.items().iter().find_map(|found| known.contradiction(found))
+            }
+            (Known::Each(known), Value::Dict(dict)) => {
+                dict.entries().iter().find_map(|(_, found)| known.contradiction(found))
+            }
             (Known::Int(Dim::Known(known)), Value::Int(found)) if known != found => {
                 Some(format!("is {found}, not {known}"))
             }

@@ -4,7 +4,8 @@
 
 use super::spec;
 use crate::analysis::{AliasDb, facts};
-use crate::dialects::{Family, Registry};
+use crate::dialects::Registry;
+use crate::dialects::prim::list::UNPACK;
 use crate::ir::{Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::value::Value;
 
@@ -148,7 +149,7 @@ fn take(
     ((made, ops), Part::Items(parts))
 }
 
-/// Whether nobody can tell a value from another one of the same items: tuples; lists that the graph only reads.
+/// Whether another value of the same items does as well: of tuples; of lists that the graph only reads.
 fn can_be_taken_apart(graph: &Graph, registry: &Registry, input: ValueId, value: &Value) -> bool {
     match value {
         Value::Tuple(tuple) => tuple.items().iter().all(holds_no_lists),
@@ -165,25 +166,19 @@ fn holds_no_lists(value: &Value) -> bool {
     }
 }
 
+/// Whether ops only read a list, by their schemas: none writes to it, keeps it or gives it on.
 fn is_only_read(graph: &Graph, registry: &Registry, list: ValueId) -> bool {
     graph.uses(list).all(|used| {
         if graph.terminated_block(used.op).is_some() || !graph.nested_blocks(used.op).is_empty() {
             return false;
         }
-        if matches!(
-            graph.kind(used.op).as_str(),
-            "aten::__getitem__" | "aten::len" | "prim::ListUnpack" | "aten::slice"
-        ) {
+        if graph.kind(used.op) == UNPACK {
             return true;
         }
         let row = facts(registry, graph, used.op).op;
-        row.is_some_and(|row| {
-            let marks = row
-                .marked_schema()
-                .ok()
-                .and_then(|schema| Some(schema.arguments.get(used.index)?.alias.is_some()));
-            marks == Some(false)
-                && !matches!(row.def().family, Family::Container | Family::Control | Family::Host)
-        })
+        let schema = row.as_ref().and_then(|row| row.marked_schema().ok());
+        let Some(argument) = schema.and_then(|schema| schema.arguments.get(used.index)) else { return false };
+        let gives_lists = graph.results(used.op).iter().any(|result| !graph.ty(*result).is_tensor());
+        argument.alias.as_ref().is_none_or(|alias| !alias.is_write && !alias.wildcard_after && !gives_lists)
     })
 }

@@ -48,7 +48,7 @@ fn encode(value: &Value, words: &mut SmallVec<[u64; 24]>, depth: usize) {
         Value::Complex(_) => 4,
         Value::Bool(_) => 5,
         Value::Str(_) => 6,
-        // Of lists it is told apart what requires grad: those are taken apart (`parts.rs`).
+        // Lists with tensors that require grad become operands item by item (`parts.rs`).
         Value::List(list) if depth < MAX_DEPTH && super::parts::requires_grad(value) => {
             let items = list.items();
             words.push(17 | (items.len() as u64) << 8);

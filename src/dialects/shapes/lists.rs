@@ -1,0 +1,52 @@
+//! Lists and dictionaries that ops make of others.
+
+use super::{Known, Operands, Results};
+
+/// Items of a sum of lists up to which each is known by itself.
+const MAX_JOINED: usize = 64;
+
+/// A list of the same items in the same order.
+pub fn same(operands: &Operands<'_>) -> Results {
+    Some(vec![operands.at(0)?.clone()])
+}
+
+/// A list of some of the items, in any order and number.
+pub fn some(operands: &Operands<'_>) -> Results {
+    let list = operands.values.iter().find(|known| known.each().is_some() || is_empty(known))?;
+    Some(vec![parts_of([list])])
+}
+
+/// The items of two lists, one behind the other.
+pub fn joined(operands: &Operands<'_>) -> Results {
+    let (first, second) = (operands.at(0)?, operands.at(1)?);
+    Some(vec![match (first, second) {
+        (Known::Items(a), Known::Items(b)) if a.len() + b.len() <= MAX_JOINED => {
+            Known::items([a.as_slice(), b].concat())
+        }
+        (Known::Ints(a), Known::Ints(b)) if a.len() + b.len() <= MAX_JOINED => {
+            Known::Ints([a.as_slice(), b].concat())
+        }
+        _ => parts_of([first, second]),
+    }])
+}
+
+/// A list with the argument `el` in the place of an item.
+pub fn replaced(operands: &Operands<'_>) -> Results {
+    let items = operands.get("el").map_or(Known::Nothing, |el| Known::Items(vec![el.clone()]));
+    Some(vec![parts_of([operands.at(0)?, &items])])
+}
+
+/// A list of items of which it is only known that they are among those of the others.
+fn parts_of<'a>(lists: impl IntoIterator<Item = &'a Known>) -> Known {
+    let lists = lists.into_iter().filter(|list| !is_empty(list));
+    let parts: Vec<Known> = lists.map(|list| list.each().unwrap_or_default()).collect();
+    if parts.is_empty() { Known::Items(Vec::new()) } else { Known::each_of(parts) }
+}
+
+fn is_empty(known: &Known) -> bool {
+    match known {
+        Known::Items(items) => items.is_empty(),
+        Known::Ints(dims) => dims.is_empty(),
+        _ => false,
+    }
+}
