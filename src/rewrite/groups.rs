@@ -1,7 +1,7 @@
 //! Rule groups that were added to a table of ops, beside the built-in files. They are kept with the table, so that every
 //! pass and command that has the table has them; this module does not know who adds them.
 
-use super::{CompiledRule, Wanted, builtin_rules, compile, facts, parse, syntax};
+use super::{CompiledRule, Wanted, builtin_rules, compile, facts, parse, shelf, syntax};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl RuleGroups {
 /// from facts of its rows.
 pub fn written(registry: &Registry) -> Result<Vec<syntax::Rule>> {
     let added = registry.part::<RuleGroups>().map_or(&[][..], |groups| &groups.0);
-    let mut all: Vec<syntax::Rule> = builtin_rules()?.to_vec();
+    let mut all: Vec<syntax::Rule> = builtin_rules()?.into_iter().cloned().collect();
     all.extend(added.iter().flat_map(|group| &group.rules).cloned());
     all.extend(facts::rules(registry)?.iter().map(|fact| fact.rule.clone()));
     Ok(all)
@@ -60,7 +60,7 @@ pub(super) fn added_rules(registry: &Registry) -> impl Iterator<Item = &syntax::
 /// The wanted ones of the rules that were added to a table, resolved against its ops.
 pub(super) fn compiled(registry: &Registry, wanted: Wanted<'_>) -> Result<Vec<CompiledRule>> {
     let mut rules = Vec::new();
-    for rule in added_rules(registry).filter(|rule| wanted.has(rule)) {
+    for rule in added_rules(registry).filter(|rule| wanted.has(rule.group.as_deref(), rule.directed)) {
         rules.extend(compile(registry, rule)?);
     }
     Ok(rules)
@@ -76,10 +76,12 @@ pub fn group(registry: &Registry, name: &str) -> Result<Arc<[CompiledRule]>> {
     if let Some(rules) = known.0.lock().get(name) {
         return Ok(Arc::clone(rules));
     }
-    if !written(registry)?.iter().any(|rule| rule.group.as_deref() == Some(name)) {
+    let wanted = Wanted::Groups(&[name]);
+    let is_added = || added_rules(registry).any(|rule| rule.group.as_deref() == Some(name));
+    if !wanted.has_facts() && !shelf::entries().iter().any(|entry| entry.is(wanted)) && !is_added() {
         return Err(Diagnostic::input(format!("there is no rule group '{name}'")));
     }
-    let rules: Arc<[CompiledRule]> = super::compiled(registry, Wanted::Groups(&[name]))?.into();
+    let rules: Arc<[CompiledRule]> = super::compiled(registry, wanted)?.into();
     known.0.lock().insert(name.to_string(), Arc::clone(&rules));
     Ok(rules)
 }

@@ -36,6 +36,7 @@ mod properties;
 #[cfg(test)]
 mod language_tests;
 mod saturate;
+mod shelf;
 pub mod syntax;
 mod trace;
 mod why_not;
@@ -52,10 +53,10 @@ pub use parse::{on_one_line, parse};
 pub use reachable::builtin_for;
 pub use saturate::{Budget, Report, Settings, simplify, simplify_explained};
 
-use crate::diag::{Result, Source};
+use crate::diag::Result;
 use crate::dialects::Registry;
 use crate::ir::Attr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// The built-in rule files, by theme.
 pub const BUILTIN: &[(&str, &str)] = &[
@@ -78,18 +79,9 @@ const PEEPHOLE: &str = "torchscript-peephole";
 /// Those of them that trust what is not known.
 const TRUSTING: &str = "torchscript-peephole-trusting";
 
-/// The built-in files, read once. They are data of the program, so that a test finds any fault in them.
-static WRITTEN: LazyLock<Result<Vec<syntax::Rule>>> = LazyLock::new(|| {
-    let mut rules = Vec::new();
-    for (name, text) in BUILTIN {
-        rules.extend(parse(&Source::new(format!("src/rewrite/rules/{name}"), *text))?);
-    }
-    Ok(rules)
-});
-
 /// The built-in rules as they are written.
-pub fn builtin_rules() -> Result<&'static [syntax::Rule]> {
-    WRITTEN.as_deref().map_err(Clone::clone)
+pub fn builtin_rules() -> Result<Vec<&'static syntax::Rule>> {
+    shelf::entries().iter().map(shelf::Entry::rule).collect()
 }
 
 /// Rules of a table.
@@ -102,10 +94,11 @@ enum Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn has(self, rule: &syntax::Rule) -> bool {
+    /// Whether a rule of a group is one, by which a pass replaces (`directed`) or not.
+    fn has(self, group: Option<&str>, directed: bool) -> bool {
         match self {
-            Wanted::Laws => !rule.directed && rule.group.as_deref() != Some(TRUSTING),
-            Wanted::Groups(groups) => rule.group.as_deref().is_some_and(|group| groups.contains(&group)),
+            Wanted::Laws => !directed && group != Some(TRUSTING),
+            Wanted::Groups(groups) => group.is_some_and(|group| groups.contains(&group)),
         }
     }
 
@@ -124,9 +117,9 @@ fn compiled(registry: &Registry, wanted: Wanted<'_>) -> Result<Vec<CompiledRule>
     if wanted.has_facts() {
         rules.extend(facts::compiled(registry)?);
     }
-    for rule in builtin_rules()?.iter().filter(|rule| wanted.has(rule)) {
+    for rule in shelf::rules(wanted) {
         // They all are over the built-in ops, which a test makes sure of.
-        rules.extend(compile(registry, rule).unwrap_or_default());
+        rules.extend(compile(registry, rule?).unwrap_or_default());
     }
     Ok(rules)
 }

@@ -32,9 +32,9 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
         let error = Diagnostic::syntax(format!("terms are nested more than {MAX_DEPTH} deep"));
         return Err(error.at(&Span::new(source, at, at + 1)));
     }
-    let mut parsed = grammar::RuleParser::parse(R::file, source.text()).map_err(|e| syntax(source, &e))?;
+    let mut parsed = grammar::RuleParser::parse(R::file, source.text()).map_err(|e| syntax(source, 0, &e))?;
     let file = parsed.next().ok_or_else(|| Diagnostic::internal("the grammar gave nothing"))?;
-    let reader = Reader { source };
+    let reader = Reader { source, base: 0 };
     let mut rules: Vec<Rule> = Vec::new();
     for pair in file.into_inner() {
         match pair.as_rule() {
@@ -64,6 +64,19 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
     Ok(rules)
 }
 
+/// Parses the one rule that begins a piece of a file. What is behind it is left alone.
+pub(super) fn parse_one(
+    source: &Arc<Source>,
+    range: Range<usize>,
+    group: Option<(String, bool)>,
+) -> Result<Rule> {
+    let base = range.start;
+    let text = source.text().get(range).unwrap_or_default();
+    let mut parsed = grammar::RuleParser::parse(R::rule, text).map_err(|e| syntax(source, base, &e))?;
+    let rule = parsed.next().ok_or_else(|| Diagnostic::internal("the grammar gave nothing"))?;
+    Reader { source, base }.rule(rule, group)
+}
+
 fn too_deep(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -81,10 +94,11 @@ fn too_deep(text: &str) -> Option<usize> {
     (text.matches("not not not not").count() > MAX_DEPTH || longest.is_some_and(|n| n > 100_000)).then_some(0)
 }
 
-fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
+/// What is wrong with a text that begins at `base` of a source.
+fn syntax(source: &Arc<Source>, base: usize, error: &pest::error::Error<R>) -> Diagnostic {
     let (start, end) = match error.location {
-        pest::error::InputLocation::Pos(at) => (at, at + 1),
-        pest::error::InputLocation::Span(span) => span,
+        pest::error::InputLocation::Pos(at) => (base + at, base + at + 1),
+        pest::error::InputLocation::Span((start, end)) => (base + start, base + end),
     };
     let wanted = match &error.variant {
         pest::error::ErrorVariant::ParsingError { positives, .. } => expected(positives),
@@ -152,7 +166,7 @@ fn comment_above(text: &str, at: usize) -> String {
 }
 
 /// Where a term or condition stands between blanks and comments. A `#` inside of quotes begins no comment.
-fn code_parts(text: &str) -> Vec<Range<usize>> {
+pub(super) fn code_parts(text: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     let (mut quote, mut comment) = (None, false);
     for (at, c) in text.char_indices() {
@@ -180,28 +194,32 @@ pub fn on_one_line(text: &str) -> String {
 
 struct Reader<'a> {
     source: &'a Arc<Source>,
+    /// Where the parsed text begins in the source.
+    base: usize,
 }
 
 impl Reader<'_> {
     fn span(&self, pair: &Pair<'_, R>) -> Span {
         // A pair may end with the blanks and comments before what follows it.
         let end = code_parts(pair.as_str()).last().map_or(0, |part| part.end);
-        Span::new(self.source, pair.as_span().start(), pair.as_span().start() + end)
+        let start = self.base + pair.as_span().start();
+        Span::new(self.source, start, start + end)
     }
 
     fn rule(&self, pair: Pair<'_, R>, group: Option<(String, bool)>) -> Result<Rule> {
         // Names may hold quotes, so that the end of the last part decides where the rule ends.
         let last = pair.clone().into_inner().last().map_or_else(|| self.span(&pair), |part| self.span(&part));
-        let span = Span::new(self.source, pair.as_span().start(), last.end());
-        let doc = comment_above(self.source.text(), pair.as_span().start());
+        let start = self.base + pair.as_span().start();
+        let span = Span::new(self.source, start, last.end());
+        let doc = comment_above(self.source.text(), start);
         let (mut name, mut contract, mut arrow) = (String::new(), Contract::Exact, Arrow::Becomes);
         let (mut terms, mut named, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for part in pair.into_inner() {
             match part.as_rule() {
                 R::name => name = part.as_str().to_string(),
                 R::arrow => {
-                    let all = [Arrow::Becomes, Arrow::Equals, Arrow::BothWays];
-                    arrow = all.into_iter().find(|a| a.text() == part.as_str()).unwrap_or(Arrow::Becomes);
+                    arrow =
+                        Arrow::ALL.into_iter().find(|a| a.text() == part.as_str()).unwrap_or(Arrow::Becomes);
                 }
                 R::contract => {
                     contract = Contract::named(part.as_str()).unwrap_or_default();

@@ -5,7 +5,7 @@
 use super::compile::one_op;
 use super::op_variables::schematic;
 use super::syntax::{Arrow, Rule, RuleTerm, TermKind};
-use super::{CompiledRule, Kept, Wanted, builtin_rules, compile, facts, groups};
+use super::{CompiledRule, Kept, Wanted, compile, facts, groups, shelf};
 use crate::diag::Result;
 use crate::dialects::Registry;
 use crate::ir::{Graph, Symbol};
@@ -27,31 +27,39 @@ pub fn builtin_for(registry: &Registry, graph: &Graph) -> Result<Arc<[CompiledRu
 
 /// The rules of a table of ops, as [`Registry::derived`] keeps them.
 struct Table {
-    rules: Result<Vec<Candidate>>,
+    rules: Vec<Candidate>,
     known: Mutex<HashMap<Vec<Symbol>, Kept>>,
 }
 
 /// A rule that is resolved when it is needed.
 struct Candidate {
-    rule: Rule,
+    rule: Text,
     /// The ops of each side from which it is read.
     wanted: Vec<Vec<Symbol>>,
     /// All its ops.
     named: Vec<Symbol>,
-    /// Whether a group that was added has it: it must resolve, and comes before the facts of rows.
-    added: bool,
     /// Its readings: of a rule with an op variable those for each op, else all under no op.
     readings: Mutex<HashMap<Option<usize>, Arc<[CompiledRule]>>>,
 }
 
+/// Where a rule is written.
+enum Text {
+    /// In a group that was added: it must resolve, and comes before the facts of rows.
+    Added(Box<Rule>),
+    /// In a built-in file, parsed when it is needed.
+    Shelf(&'static shelf::Entry),
+}
+
 impl Table {
     fn of(registry: &Registry) -> Table {
-        let rules = builtin_rules().map(|builtin| {
-            let laws = |rule: &&Rule| Wanted::Laws.has(rule);
-            let added = groups::added_rules(registry).filter(laws).map(|rule| Candidate::new(rule, true));
-            added.chain(builtin.iter().filter(laws).map(|rule| Candidate::new(rule, false))).collect()
-        });
-        Table { rules, known: Mutex::default() }
+        let added = groups::added_rules(registry)
+            .filter(|rule| Wanted::Laws.has(rule.group.as_deref(), rule.directed))
+            .map(|rule| Candidate::new(wanted(rule), named(rule), Text::Added(Box::new(rule.clone()))));
+        let built_in = shelf::entries()
+            .iter()
+            .filter(|entry| entry.is(Wanted::Laws))
+            .map(|entry| Candidate::new(entry.wanted.clone(), entry.named.clone(), Text::Shelf(entry)));
+        Table { rules: added.chain(built_in).collect(), known: Mutex::default() }
     }
 
     fn rules_for(&self, registry: &Registry, names: HashSet<Symbol>) -> Kept {
@@ -70,7 +78,7 @@ impl Table {
     }
 
     fn resolve(&self, registry: &Registry, mut names: HashSet<Symbol>) -> Kept {
-        let rules = self.rules.as_deref().map_err(Clone::clone)?;
+        let rules = &self.rules;
         let negation = Symbol::new("aten::neg");
         let mut live = vec![false; rules.len()];
         loop {
@@ -98,7 +106,7 @@ impl Table {
         let ops: Vec<_> = registry.iter().filter(|op| names.contains(&op.name())).collect();
         let mut found: Vec<CompiledRule> = Vec::new();
         let alive = || rules.iter().zip(&live).filter(|(_, live)| **live).map(|(candidate, _)| candidate);
-        for candidate in alive().filter(|candidate| candidate.added) {
+        for candidate in alive().filter(|candidate| candidate.is_added()) {
             found.extend_from_slice(&candidate.whole(registry)?);
         }
         for op in &ops {
@@ -106,8 +114,8 @@ impl Table {
                 found.extend(facts::readings(registry, &fact)?);
             }
         }
-        for candidate in alive().filter(|candidate| !candidate.added) {
-            match schematic(&candidate.rule)? {
+        for candidate in alive().filter(|candidate| !candidate.is_added()) {
+            match schematic(candidate.rule()?)? {
                 None => found.extend(candidate.whole(registry).iter().flat_map(|all| all.iter()).cloned()),
                 Some(schematic) => {
                     for op in &ops {
@@ -124,15 +132,19 @@ impl Table {
 }
 
 impl Candidate {
-    fn new(rule: &Rule, added: bool) -> Candidate {
-        let left = ops_of(&rule.left);
-        let right = ops_of(&rule.right);
-        let mut wanted = vec![left.clone()];
-        if rule.arrow == Arrow::BothWays {
-            wanted.push(right.clone());
+    fn new(wanted: Vec<Vec<Symbol>>, named: Vec<Symbol>, rule: Text) -> Candidate {
+        Candidate { rule, wanted, named, readings: Mutex::default() }
+    }
+
+    fn is_added(&self) -> bool {
+        matches!(self.rule, Text::Added(_))
+    }
+
+    fn rule(&self) -> Result<&Rule> {
+        match &self.rule {
+            Text::Added(rule) => Ok(rule),
+            Text::Shelf(entry) => entry.rule(),
         }
-        let named = left.into_iter().chain(right).collect();
-        Candidate { rule: rule.clone(), wanted, named, added, readings: Mutex::default() }
     }
 
     /// All readings.
@@ -140,10 +152,24 @@ impl Candidate {
         if let Some(known) = self.readings.lock().get(&None) {
             return Ok(Arc::clone(known));
         }
-        let all: Arc<[CompiledRule]> = compile(registry, &self.rule)?.into();
+        let all: Arc<[CompiledRule]> = compile(registry, self.rule()?)?.into();
         self.readings.lock().insert(None, Arc::clone(&all));
         Ok(all)
     }
+}
+
+/// The ops of each side from which a rule is read.
+pub(super) fn wanted(rule: &Rule) -> Vec<Vec<Symbol>> {
+    let mut wanted = vec![ops_of(&rule.left)];
+    if rule.arrow == Arrow::BothWays {
+        wanted.push(ops_of(&rule.right));
+    }
+    wanted
+}
+
+/// The ops of both sides.
+pub(super) fn named(rule: &Rule) -> Vec<Symbol> {
+    ops_of(&rule.left).into_iter().chain(ops_of(&rule.right)).collect()
 }
 
 /// The ops that a term names; what an op variable stands for is none of them.

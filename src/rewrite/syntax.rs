@@ -44,6 +44,9 @@ pub enum Arrow {
 }
 
 impl Arrow {
+    /// All of them.
+    pub const ALL: [Arrow; 3] = [Arrow::Becomes, Arrow::Equals, Arrow::BothWays];
+
     /// As rules write it.
     pub fn text(self) -> &'static str {
         match self {

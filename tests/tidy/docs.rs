@@ -19,7 +19,7 @@ pub(super) fn rows_of_rules_are_rules() -> Result<(), Failed> {
     let page = fs::read_to_string("docs/rules.md")?;
     let mut rows = page.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |"));
     let facts = flambeau::rewrite::facts::rules(&Registry::builtin())?;
-    for wanted in flambeau::rewrite::builtin_rules()?.iter().chain(facts.iter().map(|fact| &fact.rule)) {
+    for wanted in flambeau::rewrite::builtin_rules()?.into_iter().chain(facts.iter().map(|fact| &fact.rule)) {
         let row = rows.next().ok_or("the page has fewer rows than there are rules")?;
         let row = row.replace("\\|", "\u{1}");
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();

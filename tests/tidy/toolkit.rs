@@ -14,6 +14,8 @@ const GLOBALS: &[&str] = &[
     "backends::by_name(",
     "builtin_rules(",
     "rewrite::BUILTIN",
+    "shelf::entries(",
+    "shelf::rules(",
     "Toolkit::default(",
     "Toolkit::new(",
 ];

@@ -361,6 +361,10 @@ impl Emitter<'_> {
                 }
             }
             "torch.nn" if name == "Parameter" => Ok(Sugared::Type(Type::tensor())),
+            // A module is made in Python; a script only calls those that it is given.
+            "torch.nn" if self.unit.is_source() && name.starts_with(|c: char| c.is_ascii_uppercase()) => {
+                error(span, format!("Cannot instantiate class '{name}' in a script function"))
+            }
             "torch.Tensor" | "torch._C._nn" => self.op_or("aten", name, missing),
             _ => {
                 if let Some(namespace) = module.strip_prefix("ops.") {
