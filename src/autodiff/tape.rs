@@ -10,17 +10,19 @@ use crate::dialects::{Autograd, Compute, Gradients, Node, Op, Outputs, Region, R
 use crate::eval;
 use crate::tensor::Tensor;
 use crate::value::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Records operations of a program over the ops of a registry. It has no state: histories hang on tensors.
 pub struct Tape {
-    cells: Arc<Cells>,
+    registry: Arc<Registry>,
+    /// Found when something is first recorded: most runs record nothing.
+    cells: OnceLock<Arc<Cells>>,
 }
 
 impl Tape {
     /// Over the ops of a registry.
-    pub fn of(registry: &Registry) -> Arc<dyn Autograd> {
-        Arc::new(Tape { cells: Cells::of(registry) })
+    pub fn of(registry: &Arc<Registry>) -> Arc<dyn Autograd> {
+        Arc::new(Tape { registry: Arc::clone(registry), cells: OnceLock::new() })
     }
 }
 
@@ -35,7 +37,8 @@ impl Autograd for Tape {
     ) -> Result<Outputs> {
         let declared = op.def().laws.iter().any(|law| matches!(law, Law::Attribute(_) | Law::Structure(_)));
         let attributes = if declared { eval::attributes(op, node)? } else { Vec::new() };
-        Call { cells: &self.cells, op, values, attributes: &attributes, run, compute }.record()
+        let cells = self.cells.get_or_init(|| Cells::of(&self.registry));
+        Call { cells, op, values, attributes: &attributes, run, compute }.record()
     }
 
     fn link_views(&self, op: &Op, values: &[Value], results: &[Value]) {

@@ -129,10 +129,8 @@ fn expected(rules: &[R]) -> String {
         R::op_class => "a class of ops: elementwise",
         R::ty => "a type",
         R::block => "a block",
-        R::condition | R::all_of | R::one | R::call | R::nested | R::member | R::compare | R::negated => {
-            "a condition"
-        }
-        R::comparison | R::kw_in => "a comparison or `in {...}`",
+        R::condition | R::all_of | R::one | R::test | R::nested | R::negated => "a condition",
+        R::comparison | R::compare | R::member | R::kw_in => "a comparison or `in {...}`",
         R::add_sign | R::mul_sign => "arithmetic",
         R::expr | R::product | R::factor | R::atom | R::ints | R::function | R::u_int | R::u_float => {
             "a number, a variable or a function"
@@ -166,7 +164,7 @@ fn comment_above(text: &str, at: usize) -> String {
 }
 
 /// Where a term or condition stands between blanks and comments. A `#` inside of quotes begins no comment.
-pub(super) fn code_parts(text: &str) -> Vec<Range<usize>> {
+fn code_parts(text: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     let (mut quote, mut comment) = (None, false);
     for (at, c) in text.char_indices() {
@@ -443,35 +441,40 @@ impl Reader<'_> {
                 Ok(Condition::Not(Box::new(self.one(one)?)))
             }
             R::nested => self.condition(parts.next().ok_or_else(missing)?),
-            R::member => {
-                let mut exprs = parts
-                    .filter(|p| p.as_rule() == R::expr)
-                    .map(|p| self.expr(p))
-                    .collect::<Result<Vec<Expr>>>()?;
-                let subject = exprs.remove(0);
-                Ok(Condition::Member(subject, exprs))
-            }
-            R::compare => {
-                let (left, sign, right) = (
-                    parts.next().ok_or_else(missing)?,
-                    parts.next().ok_or_else(missing)?,
-                    parts.next().ok_or_else(missing)?,
-                );
-                let sign = match sign.as_str() {
-                    "<" => Comparison::Lt,
-                    "<=" => Comparison::Le,
-                    "==" => Comparison::Eq,
-                    "!=" => Comparison::Ne,
-                    ">" => Comparison::Gt,
-                    _ => Comparison::Ge,
-                };
-                Ok(Condition::Compare(self.expr(left)?, sign, self.expr(right)?))
-            }
             _ => {
-                let name = parts.next().ok_or_else(missing)?.as_str().to_string();
-                Ok(Condition::Test(name, parts.map(|p| self.expr(p)).collect::<Result<_>>()?, span))
+                let subject = self.expr(parts.next().ok_or_else(missing)?)?;
+                match parts.next() {
+                    Some(rest) => self.test(subject, rest, &span),
+                    None => match subject {
+                        Expr::Call(name, arguments, _) => Ok(Condition::Test(name, arguments, span)),
+                        _ => Err(Diagnostic::syntax("not a rule: expected a condition")
+                            .at(&span)
+                            .hint("a condition compares, asks `in {...}`, or calls a function that answers true or false")),
+                    },
+                }
             }
         }
+    }
+
+    /// What is asked of an expression.
+    fn test(&self, subject: Expr, pair: Pair<'_, R>, span: &Span) -> Result<Condition> {
+        let form = pair.as_rule();
+        let mut parts = pair.into_inner();
+        if form == R::member {
+            let others = parts.filter(|p| p.as_rule() == R::expr).map(|p| self.expr(p));
+            return Ok(Condition::Member(subject, others.collect::<Result<_>>()?));
+        }
+        let missing = || Diagnostic::internal("a part of the condition is missing").at(span);
+        let (sign, other) = (parts.next().ok_or_else(missing)?, parts.next().ok_or_else(missing)?);
+        let sign = match sign.as_str() {
+            "<" => Comparison::Lt,
+            "<=" => Comparison::Le,
+            "==" => Comparison::Eq,
+            "!=" => Comparison::Ne,
+            ">" => Comparison::Gt,
+            _ => Comparison::Ge,
+        };
+        Ok(Condition::Compare(subject, sign, self.expr(other)?))
     }
 
     fn expr(&self, pair: Pair<'_, R>) -> Result<Expr> {

@@ -7,7 +7,7 @@ use super::cost::CostModel;
 use super::explain::{Questions, WhyNot};
 use super::extract;
 use super::language::{Head, Node};
-use super::load::{Loaded, load};
+use super::load::{Loaded, load, restore};
 use super::matching::{Bound, Names, Subst, build, holds, match_op, matches};
 use super::syntax::Contract;
 use super::trace::{self, Trace};
@@ -290,7 +290,7 @@ impl<'r> Saturation<'r> {
     fn rebuild(&mut self) {
         if self.pending > 0 {
             self.pending = 0;
-            self.loaded.egraph.rebuild();
+            restore(&mut self.loaded.egraph);
         }
     }
 

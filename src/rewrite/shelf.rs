@@ -2,7 +2,7 @@
 //! process parses the few rules that can match in its graphs. The files are data of the program and begin each rule,
 //! each group and each end of one on a line of its own; a test holds what is cut here against the parsed files.
 
-use super::parse::{code_parts, parse_one};
+use super::parse::parse_one;
 use super::syntax::{Arrow, Rule};
 use super::{BUILTIN, Wanted};
 use crate::diag::{Result, Source};
@@ -90,8 +90,8 @@ fn cut(source: &Arc<Source>, entries: &mut Vec<Entry>) {
 fn ops(text: &str) -> (Vec<Vec<Symbol>>, Vec<Symbol>) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let mut arrow = None;
-    for part in code_parts(text) {
-        let word = &text[part];
+    let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    for word in code.flat_map(str::split_ascii_whitespace) {
         match arrow {
             None => arrow = Arrow::ALL.into_iter().find(|arrow| arrow.text() == word),
             Some(_) if word == "if" => break,
