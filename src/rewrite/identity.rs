@@ -174,7 +174,7 @@ impl Identity<'_> {
         if !self.graph.ty(value).is_tensor() || !self.graph.ty(other).is_tensor() {
             return false;
         }
-        let (old, new) = (self.order(value, 0), self.order(other, 0));
+        let (old, new) = (self.order_of(value), self.order_of(other));
         old != new && self.is_followed_out(value, old, new)
     }
 
@@ -186,7 +186,7 @@ impl Identity<'_> {
             return false;
         }
         let row = self.graph.def_op(value).and_then(|op| resolve(self.registry, self.graph, op).ok());
-        let old = self.order(value, 0);
+        let old = self.order_of(value);
         let alike = match &new {
             Order::Of(v) if *v == value => row.is_some_and(|row| is_view(&row)),
             Order::Follows(v) if *v == value => row.is_some_and(|row| shows_operand(&row)),
@@ -199,7 +199,7 @@ impl Identity<'_> {
 
     /// How a known value lies.
     pub(super) fn order_of(&self, value: ValueId) -> Order {
-        self.order(value, 0)
+        self.order(value, 0, &mut HashMap::new())
     }
 
     /// How the result of an op would lie whose tensors lie so, if it made `value`.
@@ -267,8 +267,25 @@ impl Identity<'_> {
         Some(next)
     }
 
-    /// How the elements of a tensor lie.
-    fn order(&self, value: ValueId, depth: usize) -> Order {
+    /// How the elements of a tensor lie. `known` has what was found, from how far away: where many ways lead back to a value, as in
+    /// chains of residual blocks, it is asked once for each distance and not once for each way.
+    fn order(&self, value: ValueId, depth: usize, known: &mut HashMap<ValueId, (usize, Order)>) -> Order {
+        if let Some((from, order)) = known.get(&value)
+            && *from <= depth
+        {
+            return order.clone();
+        }
+        let order = self.order_by_op(value, depth, known);
+        known.insert(value, (depth, order.clone()));
+        order
+    }
+
+    fn order_by_op(
+        &self,
+        value: ValueId,
+        depth: usize,
+        known: &mut HashMap<ValueId, (usize, Order)>,
+    ) -> Order {
         let ty = self.graph.ty(value);
         if let TypeKind::Tensor(t) = ty.kind() {
             let strides = t.strides.as_ref().and_then(|s| s.iter().copied().collect::<Option<Dims>>());
@@ -292,7 +309,7 @@ impl Identity<'_> {
             return Order::Of(value);
         }
         let tensors = self.graph.operands(op).iter().filter(|v| self.graph.ty(**v).is_tensor());
-        let orders = tensors.map(|v| self.order(*v, depth + 1)).collect();
+        let orders = tensors.map(|v| self.order(*v, depth + 1, known)).collect();
         self.order_of_made(&row, orders, value)
     }
 
@@ -358,4 +375,37 @@ fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
     dims.sort_unstable();
     let (strides, sizes): (Vec<i64>, Vec<i64>) = dims.into_iter().rev().unzip();
     Layout::strided(&sizes, &strides, 0).is_ok_and(|layout| layout.is_contiguous())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::parse_graph;
+    use std::fmt::Write as _;
+
+    /// Each step doubles the ways that lead back: asked once for each way, this takes minutes.
+    #[test]
+    fn residual_chains_are_walked_once() {
+        let mut text = String::from("graph(%x0 : Tensor):\n  %one : int = prim::Constant[value=1]()\n");
+        for n in 0..40 {
+            let m = n + 1;
+            let _ = writeln!(text, "  %m{n} : Tensor = aten::mul(%x{n}, %x{n})");
+            let _ = writeln!(text, "  %x{m} : Tensor = aten::add(%x{n}, %m{n}, %one)");
+        }
+        text.push_str("  return (%x40)\n");
+        let (graph, registry) = (parse_graph(&text).expect("a graph"), Registry::builtin());
+        let (aliases, leaving) = (AliasDb::new(&registry, None, &graph), HashSet::new());
+        let identity = Identity {
+            graph: &graph,
+            registry: &registry,
+            aliases: &aliases,
+            leaving: &leaving,
+            first_new: usize::MAX,
+            keeps_compared: false,
+            stands_for: None,
+        };
+        let last = graph.outputs()[0];
+        assert!(matches!(identity.order_of(last), Order::Mixed(_) | Order::DenseOf(_)));
+        assert_eq!(identity.order_of(last), identity.order_of(last));
+    }
 }
