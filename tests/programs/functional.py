@@ -143,3 +143,13 @@ def f(x: torch.device):
     return x
 #> f("nonsense")
 #> f("no.sense")
+#--- transforms_of_real_signals
+def f(x):
+    r = torch.fft.rfft(x)
+    w = torch.fft.fft(x)
+    n = x.size(-1)
+    back = w.flip(-1).roll(1, -1).conj()
+    return r.imag[:, 0], r.imag[:, -1] if n % 2 == 0 else r.imag[:, 0], torch.equal(w, back), torch.angle(r[:, 0])
+#> f(torch.linspace(-1, 2, 24).reshape(2, 12).sin())
+#> f(torch.linspace(-1, 2, 250).reshape(2, 125).cos())
+#> f(torch.linspace(-3, 2, 200, dtype=torch.float64).reshape(2, 100).cos())

@@ -126,3 +126,12 @@ def f(x, w, b):
     r.append(torch.ops.quantized.conv_transpose2d_dynamic(x, back, False))
     return r
 #> f((torch.arange(128.).view(2, 4, 4, 4) * 37 % 101 - 50) / 17, (torch.arange(144.).view(4, 4, 3, 3) * 29 % 83 - 40) / 100, torch.tensor([0.5, -0.25, 0.0, 1.0]))
+#--- means_of_the_last_dimensions
+def f(x, zero: int):
+    q = torch.quantize_per_tensor(x, 0.037, zero, torch.quint8)
+    i = torch.quantize_per_tensor(x, 0.037, 0, torch.qint8)
+    r = [q.mean([2, 3]).int_repr(), q.mean([2, 3], True).int_repr(), q.mean(-1).int_repr(), q.mean().int_repr()]
+    r.extend([i.mean([-1, 2]).int_repr(), i.mean([1, 2, 3]).int_repr()])
+    return r
+#> f((torch.arange(256.).view(2, 32, 2, 2) * 37 % 101 - 50) / 23, 60)
+#> f((torch.arange(256.).view(2, 8, 4, 4) * 29 % 103 - 50) / 31, 7)

@@ -546,7 +546,7 @@ fn transform(
     };
     let length = lengths[others.len()] as usize;
     if kind.takes_real() {
-        grid = grid.complex_lines(last, length, direction)?;
+        grid = grid.real_lines(last, length, direction)?;
         grid = grid.resized(last, length / 2 + 1)?;
     }
     for (dim, n) in others.iter().zip(lengths) {
@@ -554,6 +554,8 @@ fn transform(
     }
     if kind.gives_real() {
         grid = grid.hermitian_lines(last, length, direction)?;
+    } else if !kind.takes_real() && others.is_empty() && !tensor.dtype().is_complex() {
+        grid = grid.real_lines(last, length, direction)?;
     } else if !kind.takes_real() {
         grid = grid.complex_lines(last, length, direction)?;
     }

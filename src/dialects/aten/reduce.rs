@@ -31,11 +31,15 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     reduce("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
-    }).rare("u").quantized(crate::dialects::Quantized::RealsBack).infer(reductions::reduce)
+    }).rare("u").infer(reductions::reduce)
+    .quantized_kernel(|a| one(crate::dialects::quantized::pool::mean(a.tensor(0)?, None, false, a.opt_dtype(1)?)?))
     .out("dtype_out"),
     reduce("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
-    }).rare("u").quantized(crate::dialects::Quantized::RealsBack).infer(reductions::reduce)
+    }).rare("u").infer(reductions::reduce)
+    .quantized_kernel(|a| {
+        one(crate::dialects::quantized::pool::mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
+    })
     .reduces_rows(|p, x| p.mean(x[0]))
     .out("out"),
     reduce("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nanmean).infer(reductions::reduce)

@@ -1,9 +1,12 @@
 //! Pooling and resizing of quantized tensors: the result has the operand's scale.
 
+use super::convert;
 use super::ints::{Params, Quant, dispatch_quant, in_format, quantizer};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::aten::reduce;
 use crate::dialects::{Args, OpDef, Outputs, composite, one};
 use crate::resources::{Scratch, memory};
+use crate::tensor::view::wrap_dims;
 use crate::tensor::{DType, Layout, Tensor, view};
 use crate::value::Value;
 use std::ops::Range;
@@ -130,6 +133,42 @@ pub fn avg(a: &Args<'_>, spatial: usize) -> Result<Outputs> {
         windows.push((0..count).map(range).collect());
     }
     one(average(tensor, &windows, include, divisor, Sum::Real)?)
+}
+
+/// `aten::mean` and `mean.dim`. Over the last dimensions of a tensor in order PyTorch rounds the mean of the integers as they are, ties to
+/// even; elsewhere that of the real numbers.
+pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let params = Params::of(tensor)?;
+    let rank = tensor.rank();
+    let dims = dims.filter(|dims| !dims.is_empty());
+    let mut reduced = match &dims {
+        Some(dims) => wrap_dims(dims, rank)?,
+        None => (0..rank).collect(),
+    };
+    reduced.sort_unstable();
+    let is_last = reduced.iter().rev().enumerate().all(|(n, dim)| dim + n + 1 == rank);
+    if !tensor.is_contiguous() || !is_last || dtype.is_some() || tensor.numel() == 0 {
+        let mean = reduce::mean(&convert::dequantize(tensor)?, dims, keepdim, dtype)?;
+        let is_back = mean.dtype() == DType::F32;
+        return if is_back { convert::quantize(&mean, params, tensor.dtype()) } else { Ok(mean) };
+    }
+    let mut sizes = tensor.sizes().to_vec();
+    let count = reduced.iter().map(|dim| sizes[*dim] as usize).product::<usize>().max(1);
+    sizes.truncate(rank - reduced.len());
+    if keepdim {
+        sizes.extend(reduced.iter().map(|_| 1));
+    }
+    let (low, high) = tensor.dtype().quantized_range().unwrap_or((0, 0));
+    let means = dispatch_quant!(tensor.dtype(), T => {
+        let items = tensor.integers().elements::<T>()?;
+        let mean = |row: &[T]| {
+            let sum = row.iter().map(|v| i64::from(v.wide())).sum::<i64>();
+            T::narrow(((sum as f32 / count as f32).round_ties_even() as i64).clamp(low, high))
+        };
+        let means = memory::collected(items.chunks(count).map(mean))?;
+        Tensor::from_vec(&means, &sizes)
+    })?;
+    Tensor::quantized(&means, tensor.dtype(), Arc::clone(&quantizer(tensor)?))
 }
 
 /// Means over windows. `include`: padding counts.

@@ -60,6 +60,23 @@ impl Grid {
         })
     }
 
+    /// The same of lines of real numbers: what is conjugated in them is so to the bit, and what is real has no other part.
+    pub fn real_lines(&self, dim: usize, length: usize, direction: Direction) -> Result<Grid> {
+        let plan = plan(length, direction)?;
+        self.map_lines(dim, length, length, |mut line| {
+            plan.process(&mut line);
+            line[0].im = 0.0;
+            for k in 1..=length / 2 {
+                if 2 * k == length {
+                    line[k].im = 0.0;
+                } else {
+                    line[length - k] = line[k].conj();
+                }
+            }
+            line
+        })
+    }
+
     /// Transforms lines that are the first half of Hermitian ones of `length` elements: results are real. `Forward`
     /// takes them conjugated.
     pub fn hermitian_lines(&self, dim: usize, length: usize, direction: Direction) -> Result<Grid> {
@@ -127,6 +144,22 @@ fn plan(length: usize, direction: Direction) -> Result<std::sync::Arc<dyn rustff
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transforms_of_real_lines_are_hermitian_to_the_bit() {
+        for length in [1usize, 2, 5, 12, 100, 257] {
+            let line: Vec<f64> = (0..length).map(|k| (k as f64 * 1.7).sin()).collect();
+            let grid = Grid::new(&Tensor::from_vec(&line, &[length as i64]).expect("small")).expect("small");
+            for direction in [Direction::Forward, Direction::Inverse] {
+                let exact = grid.real_lines(0, length, direction).expect("small").data;
+                let plain = grid.complex_lines(0, length, direction).expect("small").data;
+                for k in 0..length {
+                    assert!(exact[k] == exact[(length - k) % length].conj(), "{length}: {k}");
+                    assert!((exact[k] - plain[k]).norm() < 1e-12);
+                }
+            }
+        }
+    }
 
     #[test]
     fn hermitian_lines_undo_real_transforms() {
