@@ -9,10 +9,11 @@ use super::prepare::{DeviceOptions, GuardOptions, PlanOptions};
 use super::threads::ThreadOptions;
 use super::weights::WeightOptions;
 use super::{outputs, prepare};
-use crate::diag::Result;
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::Run;
 use crate::lowering::pass as lowering;
 use crate::passes::manager::Settings;
+use crate::runtime::Program;
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use crate::value::python_text::python_text;
@@ -28,6 +29,9 @@ pub struct Options {
     /// The function or method to call
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
+    /// Call the module as Python's m(x) does: its hooks run before and behind forward
+    #[arg(long, conflicts_with = "entry")]
+    hooks: bool,
     #[command(flatten)]
     inputs: InputOptions,
     /// Write the answer to a file: .npz, .npy, .safetensors or .json; parts are named by their place: 0.boxes
@@ -77,6 +81,31 @@ pub struct Options {
     grad: bool,
     #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
+}
+
+/// Calls the entry; or the module with its hooks, of which it is said where they do not run.
+fn called_value(
+    options: &Options,
+    program: &Program,
+    entry: &str,
+    arguments: Vec<Value>,
+    run: &Run,
+    io: &mut Io<'_>,
+) -> Result<Value> {
+    match program.instance() {
+        Some(module) if options.hooks => program.call_module(module, arguments, Vec::new(), run),
+        None if options.hooks => {
+            Err(Diagnostic::new(ErrorKind::Usage, "--hooks is for modules: the file has functions alone"))
+        }
+        Some(module) => {
+            let class = program.module().class(module.class());
+            if entry == "forward" && class.is_some_and(|class| class.has_hooks()) {
+                io.message("note: the module has hooks, which do not run with forward; --hooks runs them, as m(x) in Python does\n");
+            }
+            program.run(entry, arguments, run)
+        }
+        None => program.run(entry, arguments, run),
+    }
 }
 
 /// How an answer is printed.
@@ -135,7 +164,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let ready = start.elapsed();
     let arguments = given.values(options.seed.unwrap_or(0), io.directory)?;
     let start = Instant::now();
-    let value = loaded.program.run(&entry, arguments, &run);
+    let value = called_value(options, &loaded.program, &entry, arguments, &run, io);
     let called = start.elapsed();
     io.message(&loaded.program.take_log());
     io.print_kept(&printed);

@@ -305,6 +305,28 @@ def described_object(archive, obj, class_name, groups):
     return {"object": class_name, "attributes": out}
 
 
+class Hooked(nn.Module):
+    """A module whose hooks change what it is given and what it gives."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 10
+
+
+def one_more(self, given: Tuple[Tensor]) -> Tuple[Tensor]:
+    return (given[0] + 1,)
+
+
+def twice(self, given: Tuple[Tensor], result: Tensor) -> Tensor:
+    return result * 2
+
+
+def hooked():
+    module = Hooked()
+    module.register_forward_pre_hook(one_more)
+    module.register_forward_hook(twice)
+    return torch.jit.script(module)
+
+
 def code_constants(loaded):
     """The constants that the code of `forward` names, by their name (`c0`)."""
     if not hasattr(loaded, "forward"):
@@ -352,6 +374,7 @@ def main():
     holder.fill()
     record("script_class", holder)
     record("scaled", torch.jit.script(Scaled()))
+    record("hooked", hooked())
 
 
 main()
