@@ -13,7 +13,8 @@ const EVERY: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy)]
 struct Host {
     must_end: fn() -> bool,
-    next: Instant,
+    /// None before the first question: the clock is read when there is one.
+    next: Option<Instant>,
 }
 
 thread_local! {
@@ -33,19 +34,24 @@ impl Drop for Asked {
 
 /// Lets this thread ask, every 50 ms while it works, whether its work must end.
 pub fn ask(must_end: fn() -> bool) -> Asked {
-    Asked(HOST.replace(Some(Host { must_end, next: Instant::now() + EVERY })))
+    Asked(HOST.replace(Some(Host { must_end, next: None })))
 }
 
 /// Whether the host says that work must end.
 pub(super) fn says_stop() -> bool {
     let Some(host) = HOST.get() else { return false };
-    if Instant::now() < host.next {
+    let now = Instant::now();
+    let Some(next) = host.next else {
+        HOST.set(Some(Host { next: Some(now + EVERY), ..host }));
+        return false;
+    };
+    if now < next {
         return false;
     }
     // What it runs now asks by itself.
     HOST.set(None);
     let stop = (host.must_end)();
-    HOST.set(Some(Host { next: Instant::now() + EVERY, ..host }));
+    HOST.set(Some(Host { next: Some(Instant::now() + EVERY), ..host }));
     stop
 }
 
@@ -93,6 +99,7 @@ mod tests {
         let budget = Arc::new(Budget::new(Limits::default()));
         let _installed = budget.install();
         let _asked = ask(|| true);
+        assert!(!says_stop(), "it is not time to ask");
         std::thread::sleep(EVERY);
         let rest = at_rest();
         assert!(budget::take_all_steps(1).is_err());

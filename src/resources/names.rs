@@ -28,7 +28,7 @@ pub fn limit(bytes: u64) {
 }
 
 /// Counts a name that has just been interned.
-pub(crate) fn interned(length: usize) {
+pub fn interned(length: usize) {
     TAKEN.fetch_add(BESIDES + length as u64, Ordering::Relaxed);
 }
 

@@ -104,6 +104,10 @@ fn team() -> Option<Arc<Team>> {
 
 /// Calls `work` with each of `0..count`, on several threads. Ends early where a limit of the run is reached.
 pub fn for_each(count: usize, work: impl Fn(usize) + Sync) {
+    numbers(count, &work);
+}
+
+fn numbers(count: usize, work: &(dyn Fn(usize) + Sync)) {
     if count < 2 {
         return (0..count).for_each(work);
     }
@@ -117,7 +121,7 @@ pub fn for_each(count: usize, work: impl Fn(usize) + Sync) {
             true
         }
     };
-    team.run(count - 1, &|| payer.pay(|| while one() {}));
+    team.run(count - 1, &|| payer.pay(&|| while one() {}));
 }
 
 /// What `work` gives for each of `0..count`, in order, on several threads. All of it is done, whatever the budget says.
@@ -133,7 +137,7 @@ pub fn map<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Result<Sc
             true
         })
     };
-    team.run(count - 1, &|| payer.pay(|| while one() {}));
+    team.run(count - 1, &|| payer.pay(&|| while one() {}));
     memory::built(count, |out| out.extend(results.iter_mut().filter_map(Option::take)))
 }
 
@@ -144,7 +148,7 @@ pub fn chunks<T: Send>(slice: &mut [T], size: usize, work: impl Fn(usize, &mut [
         Ok(())
     };
     // Work that cannot fail leaves nothing to say.
-    let _ = try_chunks(slice, size, all);
+    let _ = chunks_by(slice, size, &all);
 }
 
 /// The same for work that can fail; one of the errors is given.
@@ -153,19 +157,31 @@ pub fn try_chunks<T: Send>(
     size: usize,
     work: impl Fn(usize, &mut [T]) -> Result<()> + Sync,
 ) -> Result<()> {
+    chunks_by(slice, size, &work)
+}
+
+/// Compiled once for each type of elements: what work does is called by its address.
+fn chunks_by<T: Send>(
+    slice: &mut [T],
+    size: usize,
+    work: &(dyn Fn(usize, &mut [T]) -> Result<()> + Sync),
+) -> Result<()> {
     let size = size.max(1);
     let count = slice.len().div_ceil(size);
     // Short stretches are handed out several at a time: handing out costs more than some of them.
     let several = (count / (threads() * PORTIONS)).max(1);
     let portions = slice.chunks_mut(size.saturating_mul(several)).enumerate();
-    share(count.div_ceil(several), portions, |(n, portion)| {
-        portion.chunks_mut(size).enumerate().try_for_each(|(i, chunk)| work(n * several + i, chunk))
+    share(count.div_ceil(several), portions, &|(n, portion): (usize, &mut [T])| {
+        for (i, chunk) in portion.chunks_mut(size).enumerate() {
+            work(n * several + i, chunk)?;
+        }
+        Ok(())
     })
 }
 
 /// Calls `work` with each item, on several threads; one of the errors is given.
 pub fn try_each<T: Send>(items: Vec<T>, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
-    share(items.len(), items.into_iter(), work)
+    share(items.len(), items.into_iter(), &work)
 }
 
 /// The same for work that cannot fail.
@@ -174,36 +190,53 @@ pub fn each<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
         work(item);
         Ok(())
     };
-    let _ = try_each(items, all);
+    let _ = share(items.len(), items.into_iter(), &all);
 }
 
 /// Calls `work` with each of `count` items, on several threads; after an error no further item is begun.
 fn share<T>(
     count: usize,
     items: impl Iterator<Item = T> + Send,
-    work: impl Fn(T) -> Result<()> + Sync,
+    work: &(dyn Fn(T) -> Result<()> + Sync),
 ) -> Result<()> {
+    let items = Mutex::new(items);
+    steps(count, &|| {
+        let item = items.lock().next()?;
+        Some(work(item))
+    })
+}
+
+/// Calls `step`, which does one of `count` pieces and gives None where none is left, on several threads.
+fn steps(count: usize, step: &(dyn Fn() -> Option<Result<()>> + Sync)) -> Result<()> {
+    let in_turn = |allows: &dyn Fn() -> bool| {
+        while allows()
+            && let Some(done) = step()
+        {
+            done?;
+        }
+        Ok(())
+    };
     if count < 2 {
-        return { items }.try_for_each(work);
+        return in_turn(&|| true);
     }
     let payer = Payer::here();
-    let Some(team) = team() else { return items.take_while(|_| payer.allows()).try_for_each(work) };
-    let (items, failed) = (Mutex::new(items), Mutex::new(None));
-    let stopped = AtomicBool::new(false);
+    let Some(team) = team() else { return in_turn(&|| payer.allows()) };
+    let (failed, stopped) = (Mutex::new(None), AtomicBool::new(false));
     let one = || {
         if stopped.load(Ordering::Relaxed) || !payer.allows() {
             return false;
         }
-        let item = items.lock().next();
-        item.is_some_and(|item| {
-            if let Err(error) = work(item) {
+        match step() {
+            Some(Ok(())) => true,
+            Some(Err(error)) => {
                 stopped.store(true, Ordering::Relaxed);
                 *failed.lock() = Some(error);
+                true
             }
-            true
-        })
+            None => false,
+        }
     };
-    team.run(count - 1, &|| payer.pay(|| while one() {}));
+    team.run(count - 1, &|| payer.pay(&|| while one() {}));
     failed.into_inner().map_or(Ok(()), Err)
 }
 
@@ -221,7 +254,7 @@ impl Payer {
     }
 
     /// Does pieces of work, charged to the payer.
-    fn pay(&self, work: impl FnOnce()) {
+    fn pay(&self, work: &dyn Fn()) {
         let _installed = self.0.as_ref().map(|budget| budget.install());
         work();
     }

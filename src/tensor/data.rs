@@ -4,7 +4,7 @@ use super::strided_copy::StridedCopy;
 use super::{Bool, DType, Element, Layout, Scalar, Snapshot, Tensor};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::{Scratch, memory};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 /// A typed look at a tensor's storage together with the layout that says which elements belong to it.
 pub struct Strided<'a, T> {
@@ -98,11 +98,11 @@ macro_rules! dispatch_dtype {
                 $body
             }
             DType::F16 => {
-                type $T = half::f16;
+                type $T = $crate::tensor::half::f16;
                 $body
             }
             DType::BF16 => {
-                type $T = half::bf16;
+                type $T = $crate::tensor::half::bf16;
                 $body
             }
             DType::F32 => {
@@ -114,11 +114,11 @@ macro_rules! dispatch_dtype {
                 $body
             }
             DType::C64 => {
-                type $T = num_complex::Complex<f32>;
+                type $T = $crate::tensor::num_complex::Complex<f32>;
                 $body
             }
             DType::C128 => {
-                type $T = num_complex::Complex<f64>;
+                type $T = $crate::tensor::num_complex::Complex<f64>;
                 $body
             }
             DType::Bool => {
@@ -168,11 +168,38 @@ macro_rules! dispatch_dtype {
 impl Snapshot {
     /// Opens the memory for reading as elements `T`; fails if the dtype is another.
     pub fn read<T: Element, R>(&self, run: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
-        expect_dtype::<T>(self.dtype)?;
-        let bytes = self.storage.read()?;
-        let whole = bytes.len() / size_of::<T>() * size_of::<T>();
-        Ok(run(Strided { storage: bytemuck::cast_slice(&bytes[..whole]), layout: &self.layout }))
+        let bytes = self.opened(T::DTYPE)?;
+        Ok(run(Strided { storage: elements_of(&bytes), layout: &self.layout }))
     }
+
+    /// The same for writing.
+    fn opened_for_writing(&self, dtype: DType) -> Result<impl DerefMut<Target = [u8]>> {
+        expect_dtype(self.dtype, dtype)?;
+        self.storage.write()
+    }
+
+    /// The bytes, of elements of a dtype. Apart from [`Snapshot::read`], which is compiled for each work.
+    fn opened(&self, dtype: DType) -> Result<impl Deref<Target = [u8]>> {
+        expect_dtype(self.dtype, dtype)?;
+        self.storage.read()
+    }
+}
+
+/// Compiled for each pair of types: the loop alone.
+fn cast_all<S: Element, T: Element>(from: &[S]) -> Result<Scratch<T>> {
+    let mut out = memory::filled(from.len(), T::zeroed())?;
+    out.iter_mut().zip(from).for_each(|(to, from)| *to = T::from_scalar(from.to_scalar()));
+    Ok(out)
+}
+
+fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
+    let whole = bytes.len() / size_of::<T>() * size_of::<T>();
+    bytemuck::cast_slice(&bytes[..whole])
+}
+
+fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
+    let whole = bytes.len() / size_of::<T>() * size_of::<T>();
+    bytemuck::cast_slice_mut(&mut bytes[..whole])
 }
 
 impl Tensor {
@@ -183,11 +210,9 @@ impl Tensor {
 
     /// Opens the storage for writing as elements `T`. The storage must not be open for reading in this thread.
     pub fn write<T: Element, R>(&self, run: impl FnOnce(&mut [T], &Layout) -> R) -> Result<R> {
-        let meta = self.meta();
-        expect_dtype::<T>(meta.dtype)?;
-        let mut bytes = meta.storage.write()?;
-        let whole = bytes.len() / size_of::<T>() * size_of::<T>();
-        Ok(run(bytemuck::cast_slice_mut(&mut bytes[..whole]), &meta.layout))
+        let meta = self.snapshot();
+        let mut bytes = meta.opened_for_writing(T::DTYPE)?;
+        Ok(run(elements_of_mut(&mut bytes), &meta.layout))
     }
 
     /// The elements in logical order, which must be of type `T`.
@@ -215,7 +240,7 @@ impl Tensor {
                 .read::<u64, _>(|view| view.converted(|x| T::from_scalar(Scalar::Float(x as f64))))?;
         }
         dispatch_dtype!(self.dtype(), S => {
-            self.read::<S, _>(|view| view.converted(|x| T::from_scalar(x.to_scalar())))?
+            self.read::<S, _>(|view| cast_all::<S, T>(&view.to_dense()?))?
         })
     }
 
@@ -356,7 +381,7 @@ impl Tensor {
     /// one by one.
     fn copy_strided<T: Element>(&self, from: &Snapshot) -> Result<bool> {
         let to = self.snapshot();
-        expect_dtype::<T>(from.dtype)?;
+        expect_dtype(from.dtype, T::DTYPE)?;
         let size = size_of::<T>();
         let (to_len, from_len) = (to.storage.nbytes() / size, from.storage.nbytes() / size);
         let Some(copy) = StridedCopy::new(&to.layout, to_len, &from.layout, from_len) else {
@@ -399,11 +424,11 @@ fn last_of_repeated(to: &Layout, from: &Layout) -> (Layout, Layout) {
     (to, from)
 }
 
-fn expect_dtype<T: Element>(dtype: DType) -> Result<()> {
-    if dtype != T::DTYPE {
+fn expect_dtype(dtype: DType, expected: DType) -> Result<()> {
+    if dtype != expected {
         return Err(Diagnostic::runtime(format!(
             "expected scalar type {} but found {}",
-            T::DTYPE.type_name(),
+            expected.type_name(),
             dtype.type_name()
         )));
     }

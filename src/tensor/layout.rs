@@ -11,7 +11,7 @@ pub type Dims = SmallVec<[i64; 6]>;
 const MAX_RANK: usize = 4096;
 
 /// Where each element lies: element `(i0, i1, …)` at `offset + i0 * strides[0] + i1 * strides[1] + …`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Size of each dimension, never negative.
     pub sizes: Dims,
@@ -19,6 +19,17 @@ pub struct Layout {
     pub strides: Dims,
     /// Index of the first element in the storage.
     pub offset: usize,
+}
+
+/// By hand, as the derived one clones number by number, and layouts are cloned with each look at a tensor.
+impl Clone for Layout {
+    fn clone(&self) -> Layout {
+        Layout {
+            sizes: Dims::from_slice(&self.sizes),
+            strides: Dims::from_slice(&self.strides),
+            offset: self.offset,
+        }
+    }
 }
 
 impl Layout {

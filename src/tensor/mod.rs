@@ -46,6 +46,8 @@ pub use quantizer::Quantizer;
 pub use resident::{DeviceBuffer, DeviceMemory, impatiently};
 pub use scalar::Scalar;
 pub use storage::{HostBytes, Pin, ReadBytes, Storage, WriteBytes};
+#[doc(hidden)]
+pub use {half, num_complex}; // for `dispatch_dtype!`, wherever it is used
 
 use crate::diag::{Diagnostic, Result};
 use crate::resources::Charge;
@@ -293,6 +295,7 @@ impl Tensor {
         Ok(())
     }
 
+    #[inline]
     fn meta(&self) -> Snapshot {
         self.0.meta.read().clone()
     }
@@ -310,6 +313,7 @@ impl Tensor {
     }
 
     /// Looks at storage, dtype and layout as they are now. `look` must not ask for the lock of another tensor.
+    #[inline]
     pub fn with_meta<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
         look(&self.0.meta.read())
     }
@@ -320,16 +324,19 @@ impl Tensor {
     }
 
     /// Element type.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.0.meta.read().dtype
     }
 
     /// Sizes, strides and offset, all counted in elements.
+    #[inline]
     pub fn layout(&self) -> Layout {
         self.0.meta.read().layout.clone()
     }
 
     /// The storage, shared with all views.
+    #[inline]
     pub fn storage(&self) -> Storage {
         self.0.meta.read().storage.clone()
     }
@@ -341,15 +348,16 @@ impl Tensor {
 
     /// Size of each dimension.
     pub fn sizes(&self) -> Dims {
-        self.0.meta.read().layout.sizes.clone()
+        Dims::from_slice(&self.0.meta.read().layout.sizes)
     }
 
     /// Stride of each dimension, in elements.
     pub fn strides(&self) -> Dims {
-        self.0.meta.read().layout.strides.clone()
+        Dims::from_slice(&self.0.meta.read().layout.strides)
     }
 
     /// Number of dimensions.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.0.meta.read().layout.sizes.len()
     }
@@ -365,6 +373,7 @@ impl Tensor {
     }
 
     /// Whether two handles are the same tensor (Python's `is`).
+    #[inline]
     pub fn same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

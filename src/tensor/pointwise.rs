@@ -270,17 +270,35 @@ pub fn side_by_side(layout: &Layout, start: usize, count: usize) -> Option<usize
 
 /// Applies a function to each element; the result has the layout that elementwise ops give.
 pub fn map1<S: Element, T: Element>(x: &Tensor, f: impl Fn(S) -> T + Sync) -> Result<Tensor> {
+    map_rows(x, &|row: &[S], out: &mut [T]| out.iter_mut().zip(row).for_each(|(o, x)| *o = f(*x)))
+}
+
+/// Compiled once for each pair of types, however many functions there are: `apply` has the loop alone.
+fn map_rows<S: Element, T: Element>(x: &Tensor, apply: &(dyn Fn(&[S], &mut [T]) + Sync)) -> Result<Tensor> {
     let x = x.snapshot();
     let walk = Walk::new(std::slice::from_ref(&x.layout))?;
     let result = walk.allocate(T::DTYPE)?;
+    let operand = &walk.operands[0];
     x.read::<S, _>(|x| {
         result.write::<T, _>(|out, _| {
-            let out = &mut out[..walk.numel];
-            each_chunk(out, |start, out| gather(x.storage, &walk.operands[0], start, out, &f));
+            each_chunk(&mut out[..walk.numel], |start, out| match side_by_side(operand, start, out.len()) {
+                Some(at) => apply(&x.storage[at..at + out.len()], out),
+                None => {
+                    let mut row = [S::zeroed(); ROW];
+                    for (n, out) in out.chunks_mut(ROW).enumerate() {
+                        let row = &mut row[..out.len()];
+                        gather(x.storage, operand, start + n * ROW, row, std::convert::identity);
+                        apply(row, out);
+                    }
+                }
+            });
         })
     })??;
     Ok(result)
 }
+
+/// Elements that are gathered at a time.
+const ROW: usize = 256;
 
 /// Applies a function to each pair of elements of two tensors of one dtype, broadcast.
 pub fn map2<S: Element, T: Element>(x: &Tensor, y: &Tensor, f: impl Fn(S, S) -> T + Sync) -> Result<Tensor> {
@@ -293,8 +311,8 @@ pub fn map2<S: Element, T: Element>(x: &Tensor, y: &Tensor, f: impl Fn(S, S) -> 
                 each_chunk(&mut out[..walk.numel], |start, out| {
                     let mut left = vec![S::zeroed(); out.len()];
                     let mut right = vec![S::zeroed(); out.len()];
-                    gather(x.storage, &walk.operands[0], start, &mut left, |x| x);
-                    gather(y.storage, &walk.operands[1], start, &mut right, |y| y);
+                    gather(x.storage, &walk.operands[0], start, &mut left, std::convert::identity);
+                    gather(y.storage, &walk.operands[1], start, &mut right, std::convert::identity);
                     out.iter_mut().zip(left.iter().zip(&right)).for_each(|(o, (x, y))| *o = f(*x, *y));
                 });
             })

@@ -5,9 +5,10 @@
 use super::storage::Line;
 use crate::resources::budget;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Smaller blocks are left to the system's allocator, in lines of 64 bytes.
+/// Smaller blocks are kept by the thread that freed them, in lines of 64 bytes.
 const MIN_LINES: usize = (8 << 10) / 64;
 /// Blocks from here on cost page faults when they are fresh; smaller ones, which cost being zeroed, have a shelf of their own, as
 /// there are many of them.
@@ -22,6 +23,47 @@ struct Shelf {
     bytes: usize,
     /// How many are kept at most.
     most: usize,
+}
+
+/// Blocks that a thread keeps for itself: the system's allocator takes longer for memory that lies on a line than an op on it.
+struct Near {
+    /// By their number of lines, less one.
+    blocks: [Vec<Vec<Line>>; MIN_LINES - 1],
+    lines: usize,
+}
+
+/// Blocks of one size that a thread keeps at most.
+const MAX_NEAR: usize = 16;
+/// All of a thread's, in lines: 128 KiB.
+const MAX_NEAR_LINES: usize = (128 << 10) / 64;
+
+impl Near {
+    const fn new() -> Near {
+        Near { blocks: [const { Vec::new() }; MIN_LINES - 1], lines: 0 }
+    }
+
+    fn take(&mut self, lines: usize) -> Option<Vec<Line>> {
+        let block = self.blocks.get_mut(lines.checked_sub(1)?)?.pop()?;
+        self.lines -= lines;
+        Some(block)
+    }
+
+    /// Gives back what is too much.
+    fn keep(&mut self, block: Vec<Line>) -> Option<Vec<Line>> {
+        let lines = block.len();
+        match lines.checked_sub(1).and_then(|at| self.blocks.get_mut(at)) {
+            Some(shelf) if shelf.len() < MAX_NEAR && self.lines + lines <= MAX_NEAR_LINES => {
+                self.lines += lines;
+                shelf.push(block);
+                None
+            }
+            _ => Some(block),
+        }
+    }
+}
+
+thread_local! {
+    static NEAR: RefCell<Near> = const { RefCell::new(Near::new()) };
 }
 
 /// What is kept: small blocks and large ones.
@@ -85,14 +127,15 @@ impl Pool {
     }
 }
 
-/// Sets how many bytes of freed tensors the process keeps for the next ones; 0 keeps none. 1 GiB where nothing is set.
+/// Sets how many bytes of freed tensors the process keeps for the next ones, beside 128 KiB of small ones a thread; 0 keeps none.
+/// 1 GiB where nothing is set.
 pub fn keep_freed(bytes: usize) {
     MAX.store(bytes, Ordering::Relaxed);
     let dropped = POOL.lock().shrink(bytes);
     drop(dropped);
 }
 
-/// How many bytes of freed tensors the process keeps.
+/// How many bytes of freed tensors the process keeps, those of single threads not counted.
 pub fn kept_bytes() -> usize {
     POOL.lock().bytes()
 }
@@ -100,14 +143,27 @@ pub fn kept_bytes() -> usize {
 /// A kept block of at least `lines` lines and not much more, with whatever was in it.
 pub(super) fn take(lines: usize) -> Option<Vec<Line>> {
     if lines < MIN_LINES {
-        return None;
+        return take_near(lines);
     }
     POOL.lock().shelf(lines).take(lines)
+}
+
+/// A block of exactly `lines` lines that this thread has kept, with whatever was in it.
+pub(super) fn take_near(lines: usize) -> Option<Vec<Line>> {
+    if lines >= MIN_LINES {
+        return None;
+    }
+    // A thread that ends has none any more.
+    NEAR.try_with(|near| near.borrow_mut().take(lines)).ok().flatten()
 }
 
 /// Keeps a block that is not used any more; the oldest ones go when there are too many.
 pub(super) fn give(block: Vec<Line>) {
     if block.len() < MIN_LINES {
+        if MAX.load(Ordering::Relaxed) > 0 {
+            let left = NEAR.try_with(|near| near.borrow_mut().keep(block));
+            drop(left);
+        }
         return;
     }
     let most = MAX.load(Ordering::Relaxed).min(budget::room());
@@ -145,6 +201,25 @@ mod tests {
         assert_eq!(pool.bytes(), 10 * 64 * small, "the large one goes first");
         drop(pool.shrink(0));
         assert_eq!(pool.bytes(), 0);
+    }
+
+    #[test]
+    fn a_thread_keeps_few_small_blocks() {
+        let mut near = super::Near::new();
+        for _ in 0..100 {
+            drop(near.keep(block(2)));
+        }
+        assert_eq!(near.lines, 2 * super::MAX_NEAR);
+        assert!(near.take(1).is_none() && near.take(2).is_some_and(|b| b.len() == 2));
+        assert!(near.keep(block(0)).is_some() && near.keep(block(super::MIN_LINES)).is_some());
+        for lines in 1..super::MIN_LINES {
+            drop(near.keep(block(lines)));
+        }
+        assert!(near.lines <= super::MAX_NEAR_LINES);
+        let used = Storage::for_writing(200).expect("small");
+        used.write().expect("host").fill(7);
+        drop(used);
+        assert!(Storage::zeroed(200).expect("small").read().expect("host").iter().all(|b| *b == 0));
     }
 
     #[test]

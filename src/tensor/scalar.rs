@@ -86,7 +86,7 @@ impl Scalar {
 }
 
 /// Truncation as the x86-64 conversion instruction does it.
-pub(crate) fn f64_to_i64(x: f64) -> i64 {
+pub fn f64_to_i64(x: f64) -> i64 {
     let limit = 9_223_372_036_854_775_808.0;
     if x >= -limit && x < limit { x as i64 } else { i64::MIN }
 }

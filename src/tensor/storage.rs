@@ -51,7 +51,7 @@ struct Host {
 
 enum Content {
     /// One line or less, as scalars need.
-    Small(Line),
+    Small(Few),
     Owned(Block),
     Borrowed(Arc<dyn HostBytes>),
     Foreign(Foreign),
@@ -84,11 +84,15 @@ impl Host {
     /// Zeroed memory.
     fn zeroed(nbytes: usize) -> Result<Host> {
         check_size(nbytes)?;
-        if nbytes <= size_of::<Line>() {
-            return Ok(Host { content: Content::Small(Line::zeroed()), nbytes });
+        if nbytes <= size_of::<Few>() {
+            return Ok(Host { content: Content::Small(Few::zeroed()), nbytes });
         }
         let count = nbytes.div_ceil(size_of::<Line>());
         let charge = Charge::new(count * size_of::<Line>())?;
+        if let Some(mut lines) = super::pool::take_near(count) {
+            lines.fill(Line::zeroed());
+            return Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes });
+        }
         // Zero pages of the system, not written ones.
         let lines = bytemuck::try_zeroed_vec(count).map_err(|()| memory::no_memory(nbytes))?;
         Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes })
@@ -96,6 +100,9 @@ impl Host {
 
     /// Memory with whatever is in it.
     fn for_writing(nbytes: usize) -> Result<Host> {
+        if nbytes <= size_of::<Few>() {
+            return Host::zeroed(nbytes);
+        }
         match super::pool::take(nbytes.div_ceil(size_of::<Line>())) {
             Some(lines) => {
                 let charge = Charge::new(lines.len() * size_of::<Line>())?;
@@ -152,10 +159,12 @@ impl Host {
             *self = self.copied(self.nbytes)?;
         }
         let nbytes = self.nbytes;
-        let memory = match std::mem::replace(&mut self.content, Content::Small(Line::zeroed())) {
-            Content::Small(line) => {
+        let memory = match std::mem::replace(&mut self.content, Content::Small(Few::zeroed())) {
+            Content::Small(few) => {
                 let _charge = Charge::taken(size_of::<Line>());
-                Foreign::of_block(Block { lines: vec![line], _charge }, nbytes)
+                let mut lines = super::pool::take_near(1).unwrap_or_else(|| vec![Line::zeroed()]);
+                lines[0].0 = few.0;
+                Foreign::of_block(Block { lines, _charge }, nbytes)
             }
             Content::Owned(block) => Foreign::of_block(block, nbytes),
             Content::Foreign(memory) | Content::Pinned(memory, _) => memory,
@@ -178,15 +187,21 @@ impl Host {
 #[repr(C, align(64))]
 pub(super) struct Line([u8; 64]);
 
+/// Content that needs no block of its own. It is not aligned as a line is: the system's allocator is several times slower for what
+/// must lie on a line.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(16))]
+struct Few([u8; 64]);
+
 impl Storage {
     /// Zeroed host memory. Fails where it is too large for the machine or for the run's limit.
     pub fn zeroed(nbytes: usize) -> Result<Storage> {
-        Ok(Self::host(Host::zeroed(nbytes)?, align_of::<Line>()))
+        Ok(Self::owned(Host::zeroed(nbytes)?))
     }
 
     /// Host memory that the caller is about to overwrite whole: its content may be that of a freed storage.
     pub fn for_writing(nbytes: usize) -> Result<Storage> {
-        Ok(Self::host(Host::for_writing(nbytes)?, align_of::<Line>()))
+        Ok(Self::owned(Host::for_writing(nbytes)?))
     }
 
     /// Host memory with given content.
@@ -195,7 +210,7 @@ impl Storage {
         if let Some(own) = host.bytes_mut() {
             own.copy_from_slice(bytes);
         }
-        Ok(Self::host(host, align_of::<Line>()))
+        Ok(Self::owned(host))
     }
 
     /// Host memory whose bytes somebody else keeps; they are copied when they are first written.
@@ -216,6 +231,14 @@ impl Storage {
         let nbytes = buffer.nbytes();
         let charge = Arc::new(Charge::new(nbytes)?);
         Ok(Self::host(Host { content: Content::Away(buffer, charge), nbytes }, align_of::<Line>()))
+    }
+
+    fn owned(host: Host) -> Storage {
+        let alignment = match host.content {
+            Content::Small(_) => align_of::<Few>(),
+            _ => align_of::<Line>(),
+        };
+        Self::host(host, alignment)
     }
 
     fn host(host: Host, alignment: usize) -> Storage {
@@ -265,7 +288,7 @@ impl Storage {
         self.0.nbytes.load(Ordering::Acquire)
     }
 
-    /// What the address is a multiple of, at least: 64 for owned memory.
+    /// What the address is a multiple of, at least: 64 for owned memory, 16 where that is 64 bytes or less.
     pub fn alignment(&self) -> usize {
         self.0.alignment
     }
@@ -553,7 +576,8 @@ mod tests {
     fn alignment_is_that_of_the_place() {
         assert_eq!(Storage::borrowed(kept(4..64)).alignment(), 4);
         assert_eq!(Storage::borrowed(kept(1..65)).alignment(), 1);
-        assert_eq!(Storage::zeroed(3).expect("small").alignment(), 64);
+        assert_eq!(Storage::zeroed(3).expect("small").alignment(), 16);
+        assert_eq!(Storage::zeroed(65).expect("small").alignment(), 64);
     }
 
     #[test]
