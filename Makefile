@@ -15,13 +15,13 @@ setup:           ## Installs LLVM 22 from Debian's packages if it is missing
 	@scripts/setup.sh
 
 build: setup     ## Builds target/release/flambeau, with LLVM inside
-	$(CARGO) build --release --no-default-features --features llvm-static,cuda
+	$(CARGO) build --release -p flambeau --no-default-features --features llvm-static,cuda
 
 run: build       ## Runs examples/lstm_cell.pt and shows graph, fusion, answer and time
 	@target/release/flambeau demo examples/lstm_cell.pt
 
 lint: setup      ## Formatting and lints, warnings denied
-	$(CARGO) fmt --check
+	$(CARGO) fmt --check -p flambeau -p flambeau-base -p flambeau-ops -p flambeau-reader -p flambeau-transforms
 	$(CARGO) fmt --check -p my-opt
 	$(CARGO) fmt --check -p flambeau-python
 	$(CARGO) fmt --check -p flambeau-capi
@@ -59,11 +59,11 @@ wheel: setup     ## Builds the wheel, with LLVM inside, into target/wheels
 	@CARGO="$(CARGO)" scripts/test-python.sh wheel
 
 capi: setup      ## Builds the libraries for C and C++, with LLVM inside, into target/capi
-	$(CARGO) rustc --release -p flambeau-capi --no-default-features --features static --crate-type cdylib,staticlib
+	$(CARGO) rustc --profile dist -p flambeau-capi --no-default-features --features static --crate-type cdylib,staticlib
 	@mkdir -p target/capi/include target/capi/lib
 	cp capi/include/flambeau.h capi/include/flambeau.hpp target/capi/include
-	strip -s -o target/capi/lib/libflambeau.so target/release/libflambeau.so
-	strip -g -o target/capi/lib/libflambeau.a target/release/libflambeau.a
+	strip -s -o target/capi/lib/libflambeau.so target/dist/libflambeau.so
+	strip -g -o target/capi/lib/libflambeau.a target/dist/libflambeau.a
 	@ls -l target/capi/include target/capi/lib
 
 bench: build     ## Criterion benchmarks, each with its peer

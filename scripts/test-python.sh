@@ -16,7 +16,7 @@ if [ "${1:-test}" = wheel ]; then
     # Python without its lock (`PYTHON=python3.14t`) gets a wheel of its own, which is not for other versions.
     features=static,abi3
     if "$python" -c 'import sysconfig, sys; sys.exit(not sysconfig.get_config_var("Py_GIL_DISABLED"))'; then features=static; fi
-    (cd python && PATH="$venv/bin:$PATH" maturin build --release --strip --compression-level 9 --interpreter "$python" \
+    (cd python && PATH="$venv/bin:$PATH" maturin build --profile dist --strip --compression-level 9 --interpreter "$python" \
         --no-default-features --features "$features" --out ../target/wheels)
     wheel=$(ls -t target/wheels/flambeau-*.whl | head -1)
     "$python" -m venv --clear "$venv"

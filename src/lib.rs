@@ -56,19 +56,14 @@
 //! The modules stand in reading order, which is also the order of layers: a module may use those above
 //! it and never one below (`tests/tidy` checks it). ARCHITECTURE.md walks through them.
 
-pub mod diag;
-pub mod resources;
-pub mod tensor;
-pub mod ir;
-pub mod value;
-pub mod kernels;
-pub mod dialects;
-pub mod eval;
-pub mod analysis;
-pub mod frontend;
-pub mod rewrite;
-pub mod passes;
-pub mod autodiff;
+#[doc(inline)]
+pub use flambeau_base::{diag, ir, resources, tensor, value};
+#[doc(inline)]
+pub use flambeau_ops::{dialects, eval, kernels};
+#[doc(inline)]
+pub use flambeau_reader::{analysis, frontend};
+#[doc(inline)]
+pub use flambeau_transforms::{autodiff, passes, rewrite};
 pub mod lowering;
 pub mod backends;
 pub mod runtime;

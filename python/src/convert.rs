@@ -115,6 +115,11 @@ impl<'py> Call<'py> {
         if depth > MAX_DEPTH {
             return Err(PyRecursionError::new_err("a value is nested too deeply"));
         }
+        if (crate::numpy::is_known_array(object) || is_known_torch(object))
+            && let Some(tensor) = self.array(object)?
+        {
+            return Ok(Value::Tensor(tensor));
+        }
         if let Ok(own) = object.cast::<PyTensor>() {
             self.kind = Some(Kind::Own);
             let tensor = own.get().tensor().clone();
@@ -263,11 +268,19 @@ impl<'py> Call<'py> {
     /// is (strides that run backward, foreign byte order) is copied.
     fn array(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
         let py = object.py();
-        let class = object.get_type();
-        let class = class.name()?;
+        if is_known_torch(object) {
+            return self.taken_by_dlpack(object);
+        }
+        let class = match crate::numpy::is_known_array(object) {
+            true => intern!(py, "ndarray").clone(),
+            false => object.get_type().name()?,
+        };
         let is_numpy = class.to_str()? == "ndarray";
         let found = if is_numpy {
-            buffer::describe(object)?.map(|(described, held)| self.over(&described, held))
+            match crate::numpy::describe(object)? {
+                Some((described, held)) => Some(self.over(&described, held)),
+                None => buffer::describe(object)?.map(|(described, held)| self.over(&described, held)),
+            }
         } else if object.hasattr(intern!(py, "__dlpack__"))? {
             return self.taken_by_dlpack(object);
         } else if object.is_instance_of::<pyo3::types::PyByteArray>()
@@ -319,8 +332,7 @@ impl<'py> Call<'py> {
         if let Some((known, ..)) = self.copies.iter().find(|(_, _, given, _)| given.is(object)) {
             return Ok(Some(known.clone()));
         }
-        let is_torch =
-            object.get_type().module().is_ok_and(|m| m.to_str().is_ok_and(|m| m.starts_with("torch")));
+        let is_torch = is_known_torch(object) || is_torch(object);
         let mut source = object.clone();
         let mut tracked = false;
         if is_torch {
@@ -542,7 +554,11 @@ pub(crate) fn numpy_of<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<
         let name = tensor.dtype().type_name();
         return Err(PyTypeError::new_err(format!("Got unsupported ScalarType {name}")));
     }
-    errors::imported(py, &ASARRAY, "numpy", "asarray")?.call1((PyTensor::new(tensor.clone()),))
+    let by_buffer = errors::imported(py, &ASARRAY, "numpy", "asarray")?;
+    match crate::numpy::array_over(py, tensor)? {
+        Some(array) => Ok(array),
+        None => by_buffer.call1((PyTensor::new(tensor.clone()),)),
+    }
 }
 
 /// A tensor of PyTorch over a tensor's memory; None for dtypes that DLPack has not.
@@ -556,6 +572,27 @@ pub(crate) fn to_torch<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Option
     }
     let from = errors::imported(py, &FROM, "torch.utils.dlpack", "from_dlpack")?;
     from.call1((PyTensor::new(tensor.clone()),)).map(Some)
+}
+
+/// PyTorch's class of tensors, once one came in.
+static TENSOR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Whether an object is of that class itself.
+fn is_known_torch(object: &Bound<'_, PyAny>) -> bool {
+    TENSOR.get(object.py()).is_some_and(|class| object.get_type().is(class))
+}
+
+/// Whether an object is a tensor of PyTorch, by the module of its class.
+fn is_torch(object: &Bound<'_, PyAny>) -> bool {
+    let class = object.get_type();
+    let is = |name: PyResult<Bound<'_, PyString>>, wanted: fn(&str) -> bool| {
+        name.is_ok_and(|name| name.to_str().is_ok_and(wanted))
+    };
+    let found = is(class.module(), |module| module.starts_with("torch"));
+    if found && is(class.module(), |module| module == "torch") && is(class.name(), |name| name == "Tensor") {
+        let _ = TENSOR.set(object.py(), class.unbind());
+    }
+    found
 }
 
 fn is_enum(object: &Bound<'_, PyAny>) -> PyResult<bool> {

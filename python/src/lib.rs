@@ -1,6 +1,6 @@
 //! Flambeau for Python: the extension module `flambeau._flambeau`, over which the package's Python files put torch.jit's names.
 //!
-//! `tensor`, `dlpack` and `buffer` carry arrays over without copies, `convert` everything else; `program` is what is called,
+//! `tensor`, `dlpack`, `buffer` and `numpy` carry arrays over without copies, `convert` everything else; `program` is what is called,
 //! `host` answers the compiler's questions about names of Python, `eager` runs single operations, `graph` shows and edits graphs,
 //! `extend` takes passes, rules and dialects, `limits` bounds what programs may use. Nothing here knows an op.
 
@@ -15,6 +15,7 @@ mod extend;
 mod graph;
 mod host;
 mod limits;
+mod numpy;
 mod operators;
 mod program;
 mod runs;

@@ -94,7 +94,7 @@ impl Op {
     }
 
     /// What it does, if it was registered at run time.
-    pub(crate) fn function(&self) -> Option<&Function> {
+    pub fn function(&self) -> Option<&Function> {
         self.0.function.as_deref()
     }
 

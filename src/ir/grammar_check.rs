@@ -6,7 +6,7 @@ use pest::Parser;
 use pest_derive::Parser;
 
 #[derive(Parser)]
-#[grammar = "ir/grammar.pest"]
+#[grammar = "../../src/ir/grammar.pest"]
 struct Grammar;
 
 /// What the hand-written parser says of a text.
@@ -109,7 +109,7 @@ fn examples_of_the_documentation_hold() {
 /// Every graph that PyTorch recorded prints back byte for byte, and is sound.
 #[test]
 fn recorded_graphs_print_back() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
     for file in ["seeds", "models", "lang", "errors", "ops", "passes"] {
         let Ok(text) = std::fs::read_to_string(folder.join(file).with_extension("jsonl")) else {
             println!("skipped: no {file}.jsonl beside the repository");

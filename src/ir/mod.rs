@@ -62,7 +62,6 @@ pub use schema::{AliasInfo, Argument, Schema};
 pub use schema_text::parse_schema;
 pub use subtype::{Hierarchy, NoClasses, is_subtype_of};
 pub use symbol::Symbol;
-pub(crate) use symbol::kinds;
 pub use type_parse::parse_type;
 pub use types::{Dim, TensorType, Type, TypeKind, TypeParameter};
 pub use verify::{DialectLaws, NoLaws, TextPlaces, Violations, verify_graph, verify_module};

@@ -65,7 +65,7 @@ impl Symbol {
     }
 
     /// The number under which the name is interned: for tables, never for order or output.
-    pub(crate) fn index(self) -> u32 {
+    pub fn index(self) -> u32 {
         self.0
     }
 
@@ -120,6 +120,7 @@ impl PartialEq<&str> for Symbol {
 }
 
 /// Functions that give symbols of fixed names, interned once: `kinds! { load "prim::Load" }` makes `load()`.
+#[macro_export]
 macro_rules! kinds {
     ($($function:ident $name:literal),* $(,)?) => {
         struct Kinds { $($function: $crate::ir::Symbol),* }
@@ -128,7 +129,7 @@ macro_rules! kinds {
         $(pub(super) fn $function() -> $crate::ir::Symbol { KINDS.$function })*
     };
 }
-pub(crate) use kinds;
+
 #[cfg(test)]
 mod tests {
     use super::*;

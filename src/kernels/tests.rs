@@ -12,7 +12,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 fn cases(kind: &str) -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/kernels/int8.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/kernels/int8.jsonl");
     let text = std::fs::read_to_string(path).expect("recorded");
     let all = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let cases: Vec<Value> = all.filter(|case| case["kind"] == kind).collect();

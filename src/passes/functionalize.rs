@@ -93,7 +93,7 @@ fn clones(graph: &mut Graph, context: &Context<'_>) -> Vec<ValueId> {
 }
 
 /// What an op copies to its first operand, if it is such a copy.
-pub(crate) fn copied_back(graph: &Graph, op: OpId) -> Option<ValueId> {
+pub fn copied_back(graph: &Graph, op: OpId) -> Option<ValueId> {
     graph.operand(op, 1).filter(|_| graph.kind(op) == fusion::COPY)
 }
 

@@ -38,7 +38,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// The ops that a graph begins with and that hang on each other alone, up to the last one that draws, or that writes to what is
 /// drawn. What `hoist-draws` leaves.
-pub(crate) fn draws(graph: &Graph, registry: &Registry) -> Vec<OpId> {
+pub fn draws(graph: &Graph, registry: &Registry) -> Vec<OpId> {
     let mut made: HashSet<ValueId> = HashSet::new();
     let (mut ops, mut length) = (Vec::new(), 0);
     for op in graph.block_ops(graph.root()) {
@@ -58,7 +58,7 @@ pub(crate) fn draws(graph: &Graph, registry: &Registry) -> Vec<OpId> {
 }
 
 /// Whether an op draws random numbers, or may.
-pub(crate) fn is_random(graph: &Graph, registry: &Registry, op: OpId) -> bool {
+pub fn is_random(graph: &Graph, registry: &Registry, op: OpId) -> bool {
     facts(registry, graph, op).effects.contains(Effects::RANDOM)
 }
 

@@ -56,7 +56,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 }
 
 /// The op's operands, then its attributes as constants before it; None for an attribute that is no value.
-pub(crate) fn arguments(graph: &mut Graph, op: OpId, row: &Op) -> Option<Vec<ValueId>> {
+pub fn arguments(graph: &mut Graph, op: OpId, row: &Op) -> Option<Vec<ValueId>> {
     let mut attributes = Vec::new();
     for law in row.def().laws {
         match law {

@@ -100,14 +100,14 @@ pub use context::{Context, Extras, Meanings};
 pub use drop_neutral::has_neutral;
 pub use fired_rules::FiredRules;
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
-pub(crate) use functionalize::copied_back;
+pub use functionalize::copied_back;
 pub use fuse::{fuse, fuse_elementwise};
-pub(crate) use hoist_draws::{draws, is_random};
-pub(crate) use inline_meanings::arguments as attribute_constants;
+pub use hoist_draws::{draws, is_random};
+pub use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 pub use profile::none_counts;
-pub(crate) use propagate_shapes::known_by_symbols;
+pub use propagate_shapes::known_by_symbols;
 pub use rule_group::{Directed, Then};
 pub use unfused::{producers, users, why_apart, why_outside};
 
@@ -243,6 +243,6 @@ pub static NAMED: &[(&str, &str)] = &[
 ];
 
 /// Reads a pipeline of built-in passes, as plans have one. Whoever takes a pipeline from outside asks a toolkit.
-pub(crate) fn parse(text: &str) -> crate::diag::Result<Pipeline> {
+pub fn parse(text: &str) -> crate::diag::Result<Pipeline> {
     Pipeline::parse(text, &PassSet::builtin())
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[allow(missing_docs, reason = "pest names one variant a grammar rule")]
 mod grammar {
     #[derive(pest_derive::Parser)]
-    #[grammar = "rewrite/rules.pest"]
+    #[grammar = "../../src/rewrite/rules.pest"]
     pub struct RuleParser;
 }
 

@@ -121,7 +121,17 @@ pub(super) fn crates_are_built_in_one_version() -> Result<(), Failed> {
 
 /// A dependency that no source names costs build time and trust for nothing.
 pub(super) fn dependencies_are_used() -> Result<(), Failed> {
-    let mut unused = unused_dependencies("Cargo.toml", &["src"], &["src", "tests", "benches", "examples"])?;
+    let top = folders_of("src/lib.rs")?;
+    let product: Vec<&str> = top.iter().map(String::as_str).chain(["src/lib.rs"]).collect();
+    let all = [product.as_slice(), &["tests", "benches", "examples"]].concat();
+    let mut unused = unused_dependencies("Cargo.toml", &product, &all)?;
+    for layers in ["base", "ops", "reader", "transforms"] {
+        let root = format!("src/{layers}.rs");
+        let folders = folders_of(&root)?;
+        let folders: Vec<&str> = folders.iter().map(String::as_str).chain([root.as_str()]).collect();
+        unused.extend(unused_dependencies(&format!("crates/{layers}/Cargo.toml"), &folders, &folders)?);
+    }
+    unused.extend(unasked()?);
     let members = ["crates/files", "crates/filecheck", "crates/lit", "python", "capi", "examples/my-opt"];
     for folder in members {
         let (product, tests) = (format!("{folder}/src"), format!("{folder}/tests"));
@@ -132,12 +142,40 @@ pub(super) fn dependencies_are_used() -> Result<(), Failed> {
     verdict("dependencies that nothing uses", unused)
 }
 
+/// The folders of a crate's modules.
+fn folders_of(root: &str) -> Result<Vec<String>, Failed> {
+    let text = fs::read_to_string(root)?;
+    let modules = text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    Ok(modules.map(|module| format!("src/{module}")).collect())
+}
+
+/// What the workspace offers its crates and none asks for.
+fn unasked() -> Result<Vec<String>, Failed> {
+    let mut asked = Vec::new();
+    for manifest in MANIFESTS {
+        let tables: toml::Table = fs::read_to_string(manifest)?.parse()?;
+        for table in ["dependencies", "dev-dependencies"] {
+            let all = tables.get(table).and_then(|t| t.as_table()).into_iter().flatten();
+            let shared = all.filter(|(_, wanted)| wanted.get("workspace").is_some());
+            asked.extend(shared.map(|(name, _)| name.clone()));
+        }
+    }
+    let tables: toml::Table = fs::read_to_string("Cargo.toml")?.parse()?;
+    let offered = tables.get("workspace").and_then(|w| w.get("dependencies")).and_then(|t| t.as_table());
+    let names = offered.into_iter().flat_map(|t| t.keys());
+    Ok(names.filter(|name| !asked.contains(name)).map(|name| format!("{name} of the workspace")).collect())
+}
+
 /// The manifests of the workspace, and of what stands beside it.
 const MANIFESTS: &[&str] = &[
     "Cargo.toml",
-    "crates/files/Cargo.toml",
+    "crates/base/Cargo.toml",
     "crates/filecheck/Cargo.toml",
+    "crates/files/Cargo.toml",
     "crates/lit/Cargo.toml",
+    "crates/ops/Cargo.toml",
+    "crates/reader/Cargo.toml",
+    "crates/transforms/Cargo.toml",
     "python/Cargo.toml",
     "capi/Cargo.toml",
     "examples/my-opt/Cargo.toml",
@@ -159,8 +197,10 @@ pub(super) fn banned_crates_are_not_built() -> Result<(), Failed> {
     }
     for manifest in MANIFESTS {
         let tables: toml::Table = fs::read_to_string(manifest)?.parse()?;
+        let shared = tables.get("workspace").cloned().unwrap_or_else(|| toml::Table::new().into());
         for table in ["dependencies", "dev-dependencies", "build-dependencies"] {
-            let asked = tables.get(table).and_then(|t| t.as_table()).into_iter().flatten();
+            let own = tables.get(table).and_then(|t| t.as_table()).into_iter().flatten();
+            let asked = own.chain(shared.get(table).and_then(|t| t.as_table()).into_iter().flatten());
             let wild = asked.filter(|(_, wanted)| is_wildcard(wanted));
             wrong
                 .extend(wild.map(|(name, _)| format!("{name} in [{table}] of {manifest} is of any version")));
@@ -169,12 +209,12 @@ pub(super) fn banned_crates_are_not_built() -> Result<(), Failed> {
     verdict("crates that deny.toml bans", wrong)
 }
 
-/// Whether a dependency takes any version; one of this workspace is what stands at its path.
+/// Whether a dependency takes any version; one of this workspace is what stands at its path, and the workspace says of others.
 fn is_wildcard(wanted: &toml::Value) -> bool {
     let version = wanted.as_str().or_else(|| wanted.get("version").and_then(toml::Value::as_str));
     match version {
         Some(version) => version.contains('*'),
-        None => wanted.get("path").is_none(),
+        None => wanted.get("path").is_none() && wanted.get("workspace").is_none(),
     }
 }
 
@@ -187,10 +227,14 @@ pub(super) fn all_manifests_are_looked_at() -> Result<(), Failed> {
     verdict("members of the workspace that no rule looks at", unknown.collect())
 }
 
-/// What a manifest asks for that neither the product's folders nor, for tests, all of them name.
+/// What a manifest asks for that neither the product's files and folders nor, for tests, all of them name.
 fn unused_dependencies(manifest: &str, product: &[&str], all: &[&str]) -> Result<Vec<String>, Failed> {
     let tables: toml::Table = fs::read_to_string(manifest)?.parse()?;
-    let sources = |folders: &[&str]| folders.iter().flat_map(|folder| rust_files(folder)).collect::<Vec<_>>();
+    let files = |place: &str| match fs::read_to_string(place) {
+        Ok(text) => vec![(place.to_string(), text)],
+        Err(_) => rust_files(place),
+    };
+    let sources = |places: &[&str]| places.iter().flat_map(|place| files(place)).collect::<Vec<_>>();
     let (product, all) = (sources(product), sources(all));
     let mut unused = Vec::new();
     for (table, sources) in [("dependencies", &product), ("dev-dependencies", &all)] {

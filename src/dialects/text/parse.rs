@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[allow(missing_docs, reason = "pest names one variant a grammar rule")]
 mod grammar {
     #[derive(pest_derive::Parser)]
-    #[grammar = "dialects/text/dialect.pest"]
+    #[grammar = "../../src/dialects/text/dialect.pest"]
     pub struct DialectParser;
 }
 

@@ -67,7 +67,7 @@ mod tests {
         for cut in (0..bytes.len()).step_by(7) {
             assert!(load_values(&registry, &bytes[..cut]).is_err());
         }
-        let model = std::fs::read("examples/small.pt").expect("a model");
+        let model = std::fs::read("../../examples/small.pt").expect("a model");
         assert!(load_values(&registry, model).is_err());
     }
 }

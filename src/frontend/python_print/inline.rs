@@ -1,7 +1,8 @@
 //! Which values need no variable: their expression stands where they are used, if that keeps the order in which
 //! everything is evaluated.
 
-use crate::ir::{Attr, BlockId, Graph, OpId, ValueId, kinds};
+use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
+use crate::kinds;
 
 kinds! {
     constant "prim::Constant",

@@ -115,7 +115,7 @@ fn compare(bytes: Vec<u8>, name: &str, counts: &mut Counts, show: bool) -> Resul
 fn archives_give_their_own_code_back() {
     let folder = std::env::var_os("FLAMBEAU_ARCHIVES").map(std::path::PathBuf::from);
     let is_given = folder.is_some();
-    let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archives");
+    let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/archives");
     let folder = folder.unwrap_or(recorded);
     let mut paths: Vec<_> =
         std::fs::read_dir(&folder).expect("a folder").map(|e| e.expect("an entry").path()).collect();

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The cases of a file whose source is plain TorchScript text.
 fn cases(file: &str) -> Vec<serde_json::Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance").join(file);
     let Ok(text) = std::fs::read_to_string(&path) else {
         println!("skipped: no {file} beside the repository");
         return Vec::new();

@@ -1,6 +1,7 @@
 //! The kinds of `prim` ops that the emitter and its passes make, some of which exist only until SSA conversion.
 
-use crate::ir::{Symbol, kinds};
+use crate::ir::Symbol;
+use crate::kinds;
 
 kinds! {
     load "prim::Load",

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// What pest derives from grammar.pest.
 #[derive(pest_derive::Parser)]
-#[grammar = "frontend/script/grammar.pest"]
+#[grammar = "../../src/frontend/script/grammar.pest"]
 struct Grammar;
 
 /// Parses text as `torch.jit.CompilationUnit` takes it: functions and nothing else.

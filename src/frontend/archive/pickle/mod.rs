@@ -334,7 +334,7 @@ impl Node {
     }
 
     /// Replaces each child.
-    pub(crate) fn map_children(&mut self, mut map: impl FnMut(NodeId) -> NodeId) {
+    pub fn map_children(&mut self, mut map: impl FnMut(NodeId) -> NodeId) {
         match self {
             Node::List(list) => list.items.iter_mut().for_each(|id| *id = map(*id)),
             Node::Tuple(items) => items.iter_mut().for_each(|id| *id = map(*id)),

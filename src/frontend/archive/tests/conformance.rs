@@ -54,7 +54,7 @@ fn read(bytes: Vec<u8>, counts: &mut Counts) -> crate::diag::Result<()> {
 fn all_conformance_archives_are_read() {
     let folder = match std::env::var_os("FLAMBEAU_CONFORMANCE") {
         Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance"),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance"),
     };
     for file in ["models", "seeds", "lang", "ops"] {
         let Ok(text) = std::fs::read_to_string(folder.join(format!("{file}.jsonl"))) else {

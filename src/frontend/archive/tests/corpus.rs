@@ -7,7 +7,7 @@ use super::hostile_zip::read_all;
 use crate::frontend::archive::{DebugRanges, Limits, pickle};
 
 fn inputs(target: &str) -> Vec<Vec<u8>> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let files = std::fs::read_dir(folder).expect("the corpus is committed");
     files.map(|file| std::fs::read(file.expect("an entry").path()).expect("a file")).collect()
 }

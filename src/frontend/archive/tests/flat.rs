@@ -7,7 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 
 /// The recorded files, each once.
 fn files() -> Vec<Vec<u8>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/old.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/old.jsonl");
     let rows = std::fs::read_to_string(path).expect("the recorded files");
     let mut files: Vec<Vec<u8>> = Vec::new();
     for row in rows.lines() {

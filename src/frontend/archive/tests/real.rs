@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::frontend::archive::{Archive, Node, NodeId, Pickle, TensorRecord};
 
 pub fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/archives")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/archives")
 }
 
 /// Compares trees, and maps storages to the recorded groups: equal group, equal storage.
