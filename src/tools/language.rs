@@ -81,7 +81,8 @@ const TAIL: &str = "
 - PyTorch's kernels do not always agree with each other, and one answer is given here for all of them. `gelu` of the positive
   infinity is that infinity, as PyTorch's float64 and its single elements have it, where its float32 vectors give NaN.
   Quantized layers round as PyTorch's FBGEMM engine does: QNNPACK rounds biases to integers before it adds them, which moves single
-  results by one step, and the x86 engine hands transposed convolutions to another library.
+  results by one step, and the x86 engine hands transposed convolutions to another library. Where FBGEMM adds pairs of products in 16 bits, which
+  saturate (depthwise layers whose weights use all 8 bits), sums are exact here.
 ";
 
 const SECTIONS: &[Section] = &[
