@@ -286,6 +286,7 @@ impl Registry {
     /// that is there already.
     ///
     /// ```
+    /// # use flambeau_ops as flambeau; // the crate that shows this one
     /// use flambeau::dialects::{Registry, one};
     ///
     /// let mut registry = Registry::with_builtins();
