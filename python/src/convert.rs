@@ -277,7 +277,7 @@ impl<'py> Call<'py> {
         };
         let is_numpy = class.to_str()? == "ndarray";
         let found = if is_numpy {
-            match crate::numpy::describe(object)? {
+            match crate::numpy::describe(object) {
                 Some((described, held)) => Some(self.over(&described, held)),
                 None => buffer::describe(object)?.map(|(described, held)| self.over(&described, held)),
             }

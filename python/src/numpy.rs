@@ -28,23 +28,26 @@ const ELEMENTS: &[(NPY_TYPES, DType)] = &[
 ];
 
 /// An array that keeps its memory as long as this lives.
-pub(crate) struct Held {
-    _array: Py<PyAny>,
+pub(crate) struct Held(Option<Py<PyAny>>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Threads of the engine drop tensors, too.
+        Python::attach(|_| drop(self.0.take()));
+    }
 }
 
 /// What an object whose class is called `ndarray` has in memory; None where the buffer protocol must say.
-pub(crate) fn describe(object: &Bound<'_, PyAny>) -> PyResult<Option<(Described, Held)>> {
-    if !is_array(object)? {
-        return Ok(None);
+pub(crate) fn describe(object: &Bound<'_, PyAny>) -> Option<(Described, Held)> {
+    if !is_array(object) {
+        return None;
     }
     // SAFETY: the class is NumPy's own.
     let array = unsafe { object.cast_unchecked::<PyUntypedArray>() };
     let kind = array.dtype();
-    let Some((_, dtype)) = ELEMENTS.iter().find(|(number, _)| *number as c_int == kind.num()) else {
-        return Ok(None);
-    };
+    let (_, dtype) = ELEMENTS.iter().find(|(number, _)| *number as c_int == kind.num())?;
     if !matches!(kind.byteorder(), b'=' | b'|' | b'<') || cfg!(target_endian = "big") {
-        return Ok(None);
+        return None;
     }
     // SAFETY: the array is alive, and Python's lock is held.
     let (address, flags) = unsafe {
@@ -54,7 +57,7 @@ pub(crate) fn describe(object: &Bound<'_, PyAny>) -> PyResult<Option<(Described,
     let itemsize = dtype.size() as isize;
     let whole = array.strides().iter().all(|stride| stride % itemsize == 0);
     if !whole || !address.is_multiple_of(dtype.size().clamp(1, 8)) {
-        return Ok(None);
+        return None;
     }
     let described = Described {
         address,
@@ -63,14 +66,15 @@ pub(crate) fn describe(object: &Bound<'_, PyAny>) -> PyResult<Option<(Described,
         strides: array.strides().iter().map(|n| (n / itemsize) as i64).collect(),
         readonly: flags & NPY_ARRAY_WRITEABLE == 0,
     };
-    Ok(Some((described, Held { _array: object.clone().unbind() })))
+    Some((described, Held(Some(object.clone().unbind()))))
 }
 
 static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Whether an object is of NumPy's class of arrays itself.
-fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.get_type().is(&crate::errors::imported(object.py(), &CLASS, "numpy", "ndarray")?))
+/// Whether an object is of NumPy's class of arrays itself. Other libraries call classes so, too, and may be here without NumPy.
+fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    let class = crate::errors::imported(object.py(), &CLASS, "numpy", "ndarray");
+    class.is_ok_and(|class| object.get_type().is(&class))
 }
 
 /// The same without a look for the class: false where none was met yet.
