@@ -3,7 +3,6 @@
 
 #![allow(unsafe_code, reason = "NumPy's interface is one of C; each block says why it is sound")]
 
-use crate::tensor::PyTensor;
 use flambeau::tensor::guest::Described;
 use flambeau::tensor::{DType, Pin, Tensor};
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NPY_TYPES, NpyTypes, PY_ARRAY_API, get_type_object};
@@ -86,15 +85,6 @@ pub(crate) fn is_known_array(object: &Bound<'_, PyAny>) -> bool {
 #[pyclass(name = "Memory", module = "flambeau", frozen)]
 struct Memory {
     _pin: Pin,
-    tensor: Tensor,
-}
-
-#[pymethods]
-impl Memory {
-    /// The tensor whose memory the array shows.
-    fn tensor(&self) -> PyTensor {
-        PyTensor::new(self.tensor.clone())
-    }
 }
 
 /// An array over a tensor's memory; None for elements that are left to the buffer protocol.
@@ -109,7 +99,7 @@ pub(crate) fn array_over<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Opti
     let mut sizes: Vec<isize> = meta.layout.sizes.iter().map(|n| *n as isize).collect();
     let mut strides: Vec<isize> =
         meta.layout.strides.iter().map(|n| *n as isize * itemsize as isize).collect();
-    let base = Py::new(py, Memory { _pin: pin, tensor: tensor.clone() })?;
+    let base = Py::new(py, Memory { _pin: pin })?;
     // SAFETY: sizes and strides have one entry a dimension and stay within the pinned memory, as the tensor's layout does; the
     // array's base keeps the pin as long as the array lives. NumPy takes over the references to the kind of element and the
     // base, and gives a new one to the array, or none with an error set.

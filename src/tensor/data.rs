@@ -172,16 +172,16 @@ impl Snapshot {
         Ok(run(Strided { storage: elements_of(&bytes), layout: &self.layout }))
     }
 
-    /// The same for writing.
-    fn opened_for_writing(&self, dtype: DType) -> Result<impl DerefMut<Target = [u8]>> {
-        expect_dtype(self.dtype, dtype)?;
-        self.storage.write()
-    }
-
     /// The bytes, of elements of a dtype. Apart from [`Snapshot::read`], which is compiled for each work.
     fn opened(&self, dtype: DType) -> Result<impl Deref<Target = [u8]>> {
         expect_dtype(self.dtype, dtype)?;
         self.storage.read()
+    }
+
+    /// The same for writing.
+    fn opened_for_writing(&self, dtype: DType) -> Result<impl DerefMut<Target = [u8]>> {
+        expect_dtype(self.dtype, dtype)?;
+        self.storage.write()
     }
 }
 
