@@ -112,7 +112,7 @@ fn fires(rule: &CompiledRule, example: &Example, registry: &Registry) -> bool {
 
 /// How many terms the rules of a directed group replace.
 fn directed(graph: &mut Graph, registry: &Registry, rules: &[CompiledRule]) -> usize {
-    rewrite::replace(graph, registry, rules, false, &mut |_, _, _| true).count
+    rewrite::replace(graph, registry, None, rules, false, &mut |_, _, _| true).count
 }
 
 /// Compares the answers of a graph with and without rules.

@@ -1,6 +1,6 @@
 //! Makes constants of a loaded model's attributes in one of its methods, for a plan: what is read of tensors, numbers and
-//! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well. A list of tensors that
-//! is only looked at, as the weights of recurrent layers are, is made anew of its tensors.
+//! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well. A list of these that
+//! is only looked at, as the weights of recurrent layers and the windows of transformers are, is made anew of its items.
 //!
 //! Unlike `freeze`, nothing is computed from them and nothing is folded, and the model may be in training mode. Who runs
 //! the graph must see to it that the attributes are still the same: what was frozen is reported to a
@@ -12,7 +12,6 @@ use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
-use crate::tensor::Tensor;
 use crate::value::{Object, Value};
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -26,8 +25,8 @@ pub struct FrozenAttribute {
     pub name: Symbol,
     /// What it was.
     pub value: Value,
-    /// Of a list of tensors, what stood in it.
-    pub items: Vec<Tensor>,
+    /// Of a list, what stood in it.
+    pub items: Vec<Value>,
 }
 
 /// What was frozen: a tool hands one to its passes and reads it afterwards.
@@ -78,7 +77,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// Makes lists of tensors that attributes hold of the tensors, where the graph only looks at them.
+/// Makes lists that attributes hold of their items, where the graph only looks at them.
 fn make_lists(
     graph: &mut Graph,
     context: &Context<'_>,
@@ -101,21 +100,15 @@ fn make_lists(
             Value::List(list) => list,
             _ => continue,
         };
-        let tensors = |value: &Value| match value {
-            Value::Tensor(tensor) if is_frozen(value) => Some(tensor.clone()),
-            _ => None,
-        };
-        let items: Option<Vec<Tensor>> = list.items().iter().map(tensors).collect();
-        let Some(items) =
-            items.filter(|items| !items.is_empty() && is_only_seen(graph, context, read.result))
-        else {
+        let items: Vec<Value> = list.items().iter().take(MAX_ITEMS + 1).cloned().collect();
+        let may_stand = items.len() <= MAX_ITEMS && items.iter().all(is_frozen);
+        if !may_stand || !is_only_seen(graph, context, read.result) {
             continue;
-        };
+        }
         if db.has_deep_writers(read.result) || !context.step(|| format!("freezes {}", graph.op_line(op))) {
             continue;
         }
-        let constants =
-            items.iter().map(|item| constants::insert_computed(graph, op, &Value::Tensor(item.clone())));
+        let constants = items.iter().map(|item| constants::insert_computed(graph, op, item));
         let Some(operands) = constants.collect::<Option<Vec<ValueId>>>() else { continue };
         let made =
             graph.create(Symbol::new("prim::ListConstruct"), &operands, &[graph.ty(read.result).clone()]);
@@ -151,10 +144,18 @@ fn objects(graph: &Graph, instance: &Object) -> HashMap<ValueId, Object> {
     graph.inputs().first().map(|this| (*this, instance.clone())).into_iter().collect()
 }
 
+/// Items of a list that is made anew.
+const MAX_ITEMS: usize = 1024;
+/// How often memory may have been lent to others, each time of which outdates a plan, before plans do without it.
+const MAX_PINS: u64 = 16;
+
 /// Whether a value can be relied on between calls.
 fn is_frozen(value: &Value) -> bool {
     match value {
-        Value::Tensor(tensor) => tensor.is_plain() && !tensor.storage().is_foreign(),
+        Value::Tensor(tensor) => {
+            let storage = tensor.storage();
+            tensor.is_plain() && !storage.is_foreign() && storage.pins() <= MAX_PINS
+        }
         Value::None | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) | Value::Device(_) => {
             true
         }

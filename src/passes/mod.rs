@@ -48,6 +48,7 @@ mod fuse_copies;
 mod fuse_layers;
 mod fuse_linear;
 mod fuse_rows;
+mod grad_mode;
 mod guard_types;
 mod inline;
 mod inline_fork_wait;
@@ -107,7 +108,7 @@ pub use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 pub use profile::none_counts;
-pub use propagate_shapes::known_by_symbols;
+pub use propagate_shapes::{inferred_type, known_by_symbols, known_values};
 pub use rule_group::{Directed, Then};
 pub use unfused::{producers, users, why_apart, why_outside};
 
@@ -147,6 +148,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fold-frozen-conv-add-or-sub", "Folds addition and subtraction of constants into frozen convolutions", fold_frozen_conv::add_or_sub),
     Pass::graph("fold-frozen-conv-mul-or-div", "Folds multiplication and division by constants into frozen convolutions", fold_frozen_conv::mul_or_div),
     Pass::graph("fold-constants", "Folds constant expressions whose results do not leave the graph, tensors included", constant_propagation::fold),
+    Pass::graph("fold-grad-mode", "Folds whether gradients are recorded where the graph never changes it", grad_mode::fold).options(grad_mode::OPTIONS),
     Pass::graph("fold-sizes", "Folds sizes, ranks and dtypes that are known from types", fold_sizes::run),
     Pass::graph("fold-writes", "Computes tensors that are made of constants, with the writes to them, where they stay inside the graph", fold_writes::run),
     Pass::module("freeze", "Freezes a loaded model's attributes to constants, in forward and in preserved methods", freeze::run).options(freeze::OPTIONS),
@@ -185,6 +187,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("loop-vectorize", "Marks loops of a kernel as vectorizable", loop_nests::vectorize).options(loop_nests::MARK_OPTIONS),
     Pass::graph("loop-unrolling", "Unrolls counted loops, fully if the trip count is small", loop_unrolling::run),
     Pass::graph("lower-all-tuples", "Removes tuples, including inputs and outputs of the graph", lower_all_tuples::run).options(lower_all_tuples::OPTIONS),
+    Pass::graph("lower-grad-mode", "Lowers blocks of torch.no_grad to ops that ask for the mode and set it", grad_mode::lower),
     Pass::graph("lower-grad-of", "Replaces blocks of gradients by conditions on whether any is defined", lower_grad_of::run),
     Pass::graph("lower-simple-tuples", "Folds TupleConstruct followed by TupleUnpack", lower_simple_tuples::run),
     Pass::graph("merge-branches", "Merges a branch into the one before it where that decides which way it takes", merge_branches::run),
@@ -227,7 +230,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,repeat{max=4}(constant-propagation-immutable-types,fold-dicts),autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("specialize", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,remove-mutation{exact},dce-graph"),
+    ("specialize", "dissolve-groups,inline-meanings,repeat{max=2}(freeze-attributes,constant-propagation-immutable-types),remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,remove-mutation{exact},dce-graph"),
     ("device-plan", "specialize,decompose-norms,fold-constants,cse,propagate-shapes,dce-graph,fuse{alone}"),
     ("layers", "fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse"),
     ("plan", "specialize,layers"),

@@ -33,6 +33,8 @@ struct Inner {
     version: AtomicU64,
     /// Writes that have ended. While none is under way it is the version.
     ended: AtomicU64,
+    /// How often it was pinned: since when others may have written without a version being counted.
+    pins: AtomicU64,
     /// A copy on a device.
     mirror: Mutex<Option<Box<Mirror>>>,
 }
@@ -244,8 +246,9 @@ impl Storage {
     fn host(host: Host, alignment: usize) -> Storage {
         let nbytes = AtomicUsize::new(host.nbytes);
         let content = Shared::new(host);
-        let (version, ended, mirror) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
-        Storage(Arc::new(Inner { content, nbytes, alignment, version, ended, mirror }))
+        let (version, ended, pins) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let mirror = Mutex::default();
+        Storage(Arc::new(Inner { content, nbytes, alignment, version, ended, pins, mirror }))
     }
 
     /// Makes room for `nbytes` bytes; what is there stays, new bytes are zero. All tensors over the storage go on sharing it.
@@ -280,6 +283,7 @@ impl Storage {
             host.fix(&users)?;
         }
         let address = host.bytes_mut().map_or(0, |bytes| bytes.as_mut_ptr().expose_provenance());
+        self.0.pins.fetch_add(1, Ordering::AcqRel);
         Ok(Pin { address, nbytes: host.nbytes, _storage: self.clone(), _users: users })
     }
 
@@ -347,6 +351,12 @@ impl Storage {
     /// How often it was opened for writing.
     pub fn version(&self) -> u64 {
         self.0.version.load(Ordering::Relaxed)
+    }
+
+    /// How often it was pinned. Whoever keeps what was computed from the content compares it beside the version: whoever had
+    /// the address may have written, though the pin may be gone again.
+    pub fn pins(&self) -> u64 {
+        self.0.pins.load(Ordering::Acquire)
     }
 
     /// Counts a write that the memory's owner made: what autograd saved before does not hold any more.

@@ -206,11 +206,13 @@ fn python(registry: &Registry, module: &Module) -> Result<String> {
     Ok(out)
 }
 
-/// Functions of a module that are kernels already, with names that assemblers take.
+/// Functions of a module that are kernels already, with names that assemblers take. LLVM's passes drop a function
+/// without a name, as nothing can call it.
 fn written(module: &Module) -> Vec<(String, &Graph)> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let kernels = module.functions.iter().filter(|(_, function)| loops::is_kernel(&function.graph));
-    kernels.map(|(name, function)| (name.as_str().chars().map(plain).collect(), &function.graph)).collect()
+    let named = |name: &str| if name.is_empty() { "kernel".to_owned() } else { name.chars().map(plain).collect() };
+    kernels.map(|(name, function)| (named(name.as_str()), &function.graph)).collect()
 }
 
 /// A fusion group with inputs to specialize it for.
