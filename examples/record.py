@@ -74,7 +74,7 @@ def value(text):
     if text[:1] + text[-1:] in ("[]", "()"):
         items = [value(item) for item in split(text[1:-1])]
         return items if text[0] == "[" else tuple(items)
-    sys.exit(f"record.py: '{text}' is no input: they are float32[1,3,224,224], 5, @mask.npy or JSON")
+    sys.exit(f"record.py: '{text}' is not an input: they are float32[1,3,224,224], 5, @mask.npy or JSON")
 
 
 def encode(x):

@@ -196,7 +196,7 @@ impl Program {
             12 => self.joined(indent, &a, &b),
             13 => self.default(indent, &a, &b),
             14 => self.branch(&a, &b),
-            15 => self.turns(&a),
+            15 => self.counted_loop(&a),
             16 => self.tensor(indent, &format!("prim::unchecked_cast(%{a})")),
             _ => self.parts(&a),
         }
@@ -237,7 +237,7 @@ impl Program {
         self.tensors.push(name);
     }
 
-    fn turns(&mut self, a: &str) {
+    fn counted_loop(&mut self, a: &str) {
         let (tensors, lists) = (self.tensors.clone(), self.lists.clone());
         let (name, carried, counter) = (self.name(), self.name(), self.name());
         let _ = writeln!(self.body, "  %{name} : Tensor = prim::Loop(%two, %true, %{a})");

@@ -140,7 +140,7 @@ fn random_graphs() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Dtypes and sizes of the two operands that are tried in turn.
+/// Dtypes and sizes of the two operands that are tried one by one.
 const OPERANDS: &[(DType, DType, &[i64], &[i64])] = &[
     (DType::F32, DType::F32, &[4, 4], &[4, 4]),
     (DType::F64, DType::F64, &[4, 4], &[4, 4]),

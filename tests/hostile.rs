@@ -348,7 +348,7 @@ const TABLE: &[Bad] = &[
     Bad { name: "source_no_function", file: Bytes(|| text("x = 1\n")), words: RUN, status: 1, says: "" },
     Bad {
         name: "source_is_prose",
-        file: Bytes(|| text("Dear reader,\nthis is no program.\n")),
+        file: Bytes(|| text("Dear reader,\nthis is not a program.\n")),
         words: RUN,
         status: 1,
         says: "",
@@ -426,7 +426,7 @@ fn all() -> impl Iterator<Item = Bad> {
 
 /// One trial an input.
 pub fn trials() -> Vec<Trial> {
-    // On a machine with a GPU, asking for it is no mistake.
+    // On a machine with a GPU, asking for it is not a mistake.
     let gpu = flambeau::backends::by_name("cuda").is_ok();
     let trial = |bad: Bad| {
         let name = format!("hostile::{}", bad.name);

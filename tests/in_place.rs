@@ -13,7 +13,7 @@ use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 
-/// Dtypes of the written tensor that are tried in turn, each with other numbers.
+/// Dtypes of the written tensor that are tried one by one, each with other numbers.
 const TRIES: [DType; 6] = [DType::F32, DType::I64, DType::F32, DType::Bool, DType::F64, DType::I32];
 
 /// Ops that give no answer for any arguments of this test, and why.

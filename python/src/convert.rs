@@ -264,7 +264,7 @@ impl<'py> Call<'py> {
         Ok(Value::Enum(Arc::new(EnumValue { class, name, value })))
     }
 
-    /// An array of another library as a tensor over its memory; None for what is no array. What tensors cannot look at as it
+    /// An array of another library as a tensor over its memory; None for what is not an array. What tensors cannot look at as it
     /// is (strides that run backward, foreign byte order) is copied.
     fn array(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
         let py = object.py();
@@ -526,7 +526,7 @@ fn view_of<'py>(base: &Bound<'py, PyAny>, tensor: &Tensor, offset: isize) -> PyR
     base.call_method1(intern!(py, "as_strided"), (sizes, strides, first + offset))
 }
 
-/// A copy of a PyTorch tensor with its pending conjugation and negation carried out, which DLPack does not tell of; None where
+/// A copy of a PyTorch tensor with its pending conjugation and negation carried out, which DLPack does not describe; None where
 /// there are none.
 fn resolved<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = tensor.py();

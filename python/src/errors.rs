@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// Longer values in messages are cut: a tensor of a million numbers helps nobody.
+/// Longer values in messages are cut: a tensor of a million numbers is unreadable.
 const MAX_VALUE: usize = 1200;
 
 pyo3::create_exception!(

@@ -257,7 +257,7 @@ impl PyProgram {
 
 #[pymethods]
 impl PyProgram {
-    /// Calls a function or method, a module with its hooks by the name `__call__`; `kind` says whose arrays are given where no argument tells.
+    /// Calls a function or method, a module with its hooks by the name `__call__`; `kind` says whose arrays are given where no argument determines it.
     #[pyo3(signature = (name, args, kwargs=None, kind=None))]
     fn call<'py>(
         &self,
@@ -754,7 +754,7 @@ pub(crate) fn load_path(
     Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
 }
 
-/// The names of the exported programs in an archive; none for what is no archive of such.
+/// The names of the exported programs in an archive; none for what is not an archive of such.
 #[pyfunction]
 pub(crate) fn exported_programs(py: Python<'_>, bytes: Vec<u8>) -> Vec<String> {
     py.detach(|| match Archive::from_bytes(bytes) {

@@ -180,7 +180,7 @@ impl<'a> NestedFacts<'a> {
 /// What is known of an unknown op.
 const UNKNOWN: OpFacts = OpFacts { op: None, effects: Effects::ALL, writes: true };
 
-/// Whether nobody can tell that the op did not run, but by its results or by its raising.
+/// Whether skipping the op is unobservable except through its results or a raise.
 pub fn is_pure(registry: &Registry, graph: &Graph, op: OpId) -> bool {
     let facts = facts(registry, graph, op);
     let harmless = Effects::MAY_RAISE | Effects::CONTROL;

@@ -1,7 +1,7 @@
 //! Kernels of loops over numbers: called with numbers and lists, they do the iterations that are left of a loop, or nothing.
 //!
 //! Lists are copied in and, where the kernel did its work, copied back. So a kernel that ends by a condition that does not hold
-//! leaves no trace, and whoever called it goes on as if it had not. Nothing here knows how a program is interpreted.
+//! has no effect, and the caller goes on as if it had not run. Nothing here knows how a program is interpreted.
 
 use super::{Arg, Backend, Buffer, Executable, FusionCounters, Launch, Memory};
 use crate::diag::{Diagnostic, ErrorKind, Result};
@@ -190,7 +190,7 @@ impl ScalarKernel {
             .chain(grown.iter_mut().map(bytemuck::bytes_of_mut));
         let memory = memory.map(Memory::Write).collect();
         let mut launch = Launch { memory, args: args.to_vec().into(), grain: 1 };
-        // The lists are copies: nobody waits for them.
+        // The lists are copies: nothing depends on them.
         let rest_here = host::at_rest();
         // SAFETY: the lowering asks whether an index lies in a list, or whether it has room, before each access to one, and
         // touches the one element of other buffers; a kernel that may be another asks before each access. No two arguments

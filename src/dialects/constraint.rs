@@ -12,7 +12,7 @@ pub enum Law {
     SameType,
     /// Operands, blocks and results fit together in this way.
     Structure(Structure),
-    /// The op has so many blocks. Without this law an op of a text file has none.
+    /// The op's number of blocks. Without this law an op of a text file has none.
     Blocks(usize),
     /// The op may or must have an attribute.
     Attribute(Parameter),

@@ -24,7 +24,7 @@ impl Effects {
     pub const IDENTITY: Effects = Effects(32);
     /// Raises always: what follows does not run.
     pub const NEVER_RETURNS: Effects = Effects(64);
-    /// Everything: an op nobody knows.
+    /// Everything: an unknown op.
     pub const ALL: Effects = Effects(63);
 
     /// The words of dialect files.

@@ -17,7 +17,7 @@ pub const NOT_LOWERED: &str = "not_lowered";
 pub enum Strictness {
     /// Structure only; ops that text files declare obey their rows, all others are carried as they are.
     Carry,
-    /// Besides, ops of dialects that nobody registered are refused.
+    /// Besides, ops of unregistered dialects are refused.
     #[default]
     Dialects,
     /// Besides, every op must exist and take its operands.

@@ -93,7 +93,7 @@ pub struct OpDef {
 pub enum NumberAs {
     /// An element of the common dtype.
     Element,
-    /// The same where that is no integer.
+    /// The same where that is not an integer.
     Float,
     /// The same where that is float32, as numbers by themselves are.
     Float32,
@@ -401,7 +401,7 @@ pub enum Fact {
     Broadcasts,
     /// Sums what broadcasting from a given size has repeated.
     SumsToSize,
-    /// Gives its first operand the sizes of the second, as the op of this name does that is told them as its second argument.
+    /// Gives its first operand the sizes of the second, as the op of this name does, which takes them as its second argument.
     AsOther(&'static str),
     /// Writes one value, the argument of this number, to some elements of its first operand: to expanded ones too in place, with a
     /// warning that shows how programs write the same with an index.

@@ -33,7 +33,7 @@ pub fn is_profiled(registry: &Registry, graph: &Graph, op: OpId) -> bool {
     WITHOUT_SCHEMA.iter().any(|name| kind == **name) || is_listed(registry, graph, op, 0)
 }
 
-/// Whether tensors are looked at, by whoever takes them, that an op gives.
+/// Whether the results of an op that are tensors are profiled at their uses.
 pub fn has_profiled_results(registry: &Registry, graph: &Graph, op: OpId) -> bool {
     let kind = graph.kind(op);
     [prim::AUTOGRAD_ADD, prim::AUTOGRAD_ZERO, "prim::ConstantChunk", "prim::TensorExprGroup"]

@@ -382,7 +382,7 @@ impl<'a> Reader<'a> {
         let mut forms = SmallVec::new();
         for (at, (inst, dtype)) in insts.iter().enumerate() {
             let value = match inst {
-                // What is not needed maps to something that nobody looks at.
+                // Unneeded values map to something that is never read.
                 _ if !needed[at] => whole.value,
                 Inst::Param(n) if self.params[*n as usize] == Source::Load => {
                     let load = self.params[..*n as usize].iter().filter(|s| **s == Source::Load).count();
@@ -409,10 +409,10 @@ impl<'a> Reader<'a> {
             return Err(self.refuse(op, "it needs a tensor and what it becomes"));
         };
         let input = self.graph.inputs().iter().position(|input| *input == target);
-        let input = input.ok_or_else(|| self.refuse(op, "it writes to what is no input"))?;
+        let input = input.ok_or_else(|| self.refuse(op, "it writes to a value that is not an input"))?;
         let value = self.tensor(op, value)?;
         let InputSig::Tensor(dtype, has_dims) = self.inputs[input] else {
-            return Err(self.refuse(op, "it writes to what is no tensor"));
+            return Err(self.refuse(op, "it writes to a value that is not a tensor"));
         };
         if self.program.dtype(value.value) != dtype || has_dims != value.has_dims {
             return Err(self.refuse(op, "what it copies is of another dtype or rank"));

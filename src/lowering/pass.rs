@@ -1,6 +1,6 @@
 //! The pass `lower-fusion`: the loops of fusion groups become functions of the module, kernels of the `loop` dialect.
 //!
-//! A kernel is made for what is known of a group's inputs, so that types must tell dtype, sizes and strides of all of them.
+//! A kernel is made for what is known of a group's inputs, so that types must determine dtype, sizes and strides of all of them.
 //! The group stays, as its work op by op is what sizes that were not foreseen need; its attribute `kernels` names the
 //! functions in the order in which they run ([`record`]), and they are what runs. A group that stays without says why in its attribute `not_lowered`.
 
@@ -15,7 +15,7 @@ use crate::tensor::Layout;
 /// The pass, for the table of a toolkit.
 pub const PASS: Pass = Pass::module(
     "lower-fusion",
-    "Adds the loops of fusion groups to the module, as functions; types must tell the sizes of what groups take",
+    "Adds the loops of fusion groups to the module as functions; types must determine the sizes of group inputs",
     run,
 )
 .options(&[PassOption::choice("target", &["cpu", "gpu"], "the machine that loops are arranged for")]);
@@ -79,7 +79,7 @@ fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Res
         let (input, layout) =
             known(graph.ty(*outer)).or_else(|| known(body.ty(*inner))).ok_or_else(|| {
                 let name = graph.display_name(*outer);
-                Diagnostic::unsupported(format!("types do not tell dtype, sizes and strides of %{name}"))
+                Diagnostic::unsupported(format!("types do not determine dtype, sizes and strides of %{name}"))
             })?;
         inputs.push(input);
         layouts.push(layout);
@@ -90,7 +90,7 @@ fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Res
     Ok((kernels, made_for(target, &inputs, &plan.parts)))
 }
 
-/// What a type tells of an input, if it is enough.
+/// What is known of an input from its type, if it is enough.
 pub fn known(ty: &Type) -> Option<(InputSig, Option<Layout>)> {
     Some(match ty.kind() {
         TypeKind::Int => (InputSig::Int, None),

@@ -170,7 +170,7 @@ impl Free {
         shared
     }
 
-    /// Tensors that somebody else gets hold of: outputs, items of containers, what control flow carries.
+    /// Tensors that escape: outputs, items of containers, what control flow carries.
     fn kept(&self, graph: &Graph, context: &Context<'_>) -> Vec<ValueId> {
         let mut kept: Vec<ValueId> = graph.outputs().to_vec();
         for op in graph.all_ops() {
@@ -219,7 +219,7 @@ fn takes_any(graph: &Graph, context: &Context<'_>, used: Use) -> bool {
         return graph.uses(list).all(|u| !is_list(graph, u.op) && takes_any(graph, context, u));
     }
     if graph.kind(used.op) == UNPACK {
-        // Parts of one tensor, which nobody gets hold of as a list.
+        // Parts of one tensor, which does not escape as a list.
         let parts = graph.operand(used.op, 0).and_then(|list| graph.def_op(list));
         return parts.is_some_and(|op| is_tensor_work(graph, context, op));
     }

@@ -236,7 +236,7 @@ fn settings(graph: &Graph, object: ValueId, outside: State) -> Result<State, Ref
     }
 }
 
-/// What an attribute of an object is set to in its graph: None where nothing sets it, then None where it is no constant.
+/// What an attribute of an object is set to in its graph: None where nothing sets it, then None where it is not a constant.
 fn attribute(graph: &Graph, object: ValueId, name: &str) -> Option<Option<Value>> {
     let set = graph.uses(object).map(|site| site.op).find(|op| {
         graph.kind(*op) == "prim::SetAttr"

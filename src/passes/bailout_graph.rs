@@ -1,5 +1,5 @@
 //! What is left of a graph from a guard on, as a graph of its own: the rest of the guard's block, the rest of what the block stands in
-//! (further turns of a loop, what follows a condition), and so on to the end. No guard is in it, and nothing that was known of
+//! (further iterations of a loop, what follows a condition), and so on to the end. No guard is in it, and nothing that was known of
 //! types. No pass itself; `insert-bailouts` asks what a rest takes, the runtime makes it when a guard misses.
 
 use crate::diag::{Diagnostic, Result};
@@ -157,19 +157,19 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Behind the end of a turn the loop goes on with as many turns fewer, each of which counts on from the turn that was left.
+    /// After the end of an iteration the loop continues with the remaining ones, which count on from the iteration that was left.
     fn go_on(&mut self, owner: OpId, body: BlockId) -> Result<()> {
         let old = self.old;
         let broken = || Diagnostic::verify("the parts of a prim::Loop do not match in number");
-        let turn = *old.params(body).first().ok_or_else(broken)?;
+        let iteration = *old.params(body).first().ok_or_else(broken)?;
         let most = old.operand(owner, 0).ok_or_else(broken)?;
-        let (turn, most) = (self.of(turn), self.of(most));
+        let (iteration, most) = (self.of(iteration), self.of(most));
         let root = self.new.root();
         let location = self.new.import_location(old, old.location_id(owner));
         let one = self.new.emit(root, Symbol::new("prim::Constant"), &[], &[Type::int()]);
         self.new.set_attr(one, "value", Attr::Int(1));
         let one = self.new.results(one)[0];
-        let done = self.number("aten::add", [turn, one]);
+        let done = self.number("aten::add", [iteration, one]);
         let left = self.number("aten::sub", [most, done]);
         let mut operands = vec![left];
         operands.extend(old.block_results(body).to_vec().into_iter().map(|value| self.of(value)));
@@ -188,7 +188,7 @@ impl<'a> Rest<'a> {
         Ok(())
     }
 
-    /// The body of the loop that goes on. The values of the turn that was left are not those of the turns to come.
+    /// The body of the loop that goes on. The values of the iteration that was left are not those of the following ones.
     fn copy_body(&mut self, body: BlockId, again: OpId, done: ValueId) {
         let old = self.old;
         let block = self.new.add_block(again);

@@ -31,7 +31,7 @@ pub(super) enum Access {
     Insert,
     /// It takes an item out and gives it.
     Pop,
-    /// It turns the order of its items round.
+    /// It reverses the order of its items.
     Reverse,
     /// It removes all items.
     Clear,

@@ -1,5 +1,5 @@
-//! Activations that write and those that do not. `relu_` becomes `relu` where nobody can tell (the mutation removal's
-//! conditions); `relu` becomes `relu_` where nobody looks at its input afterwards.
+//! Activations that write and those that do not. `relu_` becomes `relu` where this is unobservable (the mutation removal's
+//! conditions); `relu` becomes `relu_` where its input is dead afterwards.
 
 use super::{Context, remove_mutation};
 use crate::analysis::AliasDb;

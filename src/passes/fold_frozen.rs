@@ -1,7 +1,7 @@
 //! Folds batch norm into the convolution or linear map before it, where both have constant weights.
 //!
 //! `bn(w x + b)` is `(s w) x + (b - mean) s + shift` with `s = scale / sqrt(var + eps)` for each channel, up to rounding.
-//! The statistics must be fixed (`training` is the constant False), and nobody else may use what goes in between. The new
+//! The statistics must be fixed (`training` is the constant False), and intermediate values must have no other uses. The new
 //! weights are written as ops on constants, which constant propagation computes.
 
 use super::{Context, constants};

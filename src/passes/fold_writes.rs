@@ -108,7 +108,7 @@ impl<'a> Closed<'a> {
             })
     }
 
-    /// A tensor that does for one of which an op looks at dtype and device alone, where types tell these: `x.new_zeros(sizes)`.
+    /// A tensor that can replace one of which an op reads only dtype and device, where types determine these: `x.new_zeros(sizes)`.
     fn stand_in(&self, op: OpId, operand: usize, value: ValueId) -> Option<Value> {
         let at = self.rows.binary_search_by_key(self.places.get(&op)?, |(_, _, place)| *place).ok()?;
         let row = &self.rows[at].1;

@@ -196,7 +196,7 @@ impl Freeze<'_> {
     }
 }
 
-/// A value whose tensors require no gradients: nobody can train what is frozen.
+/// A value whose tensors require no gradients: frozen models cannot be trained.
 fn detached(value: &Value) -> Value {
     match value {
         Value::Tensor(tensor) => Value::Tensor(tensor.detach()),

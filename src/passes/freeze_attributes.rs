@@ -4,7 +4,7 @@
 //!
 //! Unlike `freeze`, nothing is computed from them and nothing is folded, and the model may be in training mode. Who runs
 //! the graph must see to it that the attributes are still the same: what was frozen is reported to a
-//! [`FrozenAttributes`] where the tool hands one to its passes. Memory of somebody else, who may write to it unseen, is
+//! [`FrozenAttributes`] where the tool hands one to its passes. Foreign memory, which may be written externally, is
 //! not frozen.
 
 use super::{Context, PassOption, constants};
@@ -44,7 +44,7 @@ impl FrozenAttributes {
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
     "written",
     false,
-    "also tensors that something in the graph writes to; whoever runs it gives each call their elements anew",
+    "also tensors that the graph writes to; the runtime provides fresh copies of them for each call",
 )];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -127,7 +127,7 @@ fn make_lists(
     }
 }
 
-/// Whether all that uses a list looks at its elements and lets nobody else have it.
+/// Whether all uses of a list only read its elements, so that it does not escape.
 fn is_only_seen(graph: &Graph, context: &Context<'_>, list: ValueId) -> bool {
     graph.uses(list).all(|user| {
         if graph.terminated_block(user.op).is_some() || !graph.nested_blocks(user.op).is_empty() {

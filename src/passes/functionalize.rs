@@ -187,7 +187,7 @@ fn is_all_of(graph: &Graph, context: &Context<'_>, target: ValueId, new: ValueId
     made == Some(true) && are_alike(graph, target, new)
 }
 
-/// Whether types tell that both are tensors of the same dtype and sizes.
+/// Whether types determine that both are tensors of the same dtype and sizes.
 pub(super) fn are_alike(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     let (TypeKind::Tensor(a), TypeKind::Tensor(b)) = (graph.ty(a).kind(), graph.ty(b).kind()) else {
         return false;

@@ -224,7 +224,7 @@ impl Objects for Pass {
     }
 }
 
-/// Whether types tell that both are tensors of the same dtype and sizes.
+/// Whether types determine that both are tensors of the same dtype and sizes.
 fn are_alike(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     super::functionalize::are_alike(graph, a, b)
 }
@@ -254,7 +254,7 @@ fn scattered(graph: &mut Graph, before: OpId, view: OpId, base: ValueId, part: V
             let inverse = inverse(&dims);
             let dims = Value::list(Type::int(), inverse.into_iter().map(Value::Int).collect());
             let dims = constants::insert_before(graph, before, &dims)
-                .ok_or_else(|| Diagnostic::internal("numbers are no constant"))?;
+                .ok_or_else(|| Diagnostic::internal("numbers are not constant"))?;
             Ok(put(graph, before, "aten::permute", &[part, dims], &ty))
         }
         _ => Err(Diagnostic::internal(format!("a write to a view by {kind}"))),

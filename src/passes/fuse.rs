@@ -5,7 +5,7 @@
 //! analysis knows. Groups are limited by one thing only: a group runs at once, so no such path may lead out of it and
 //! back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the group with it. Ops that
 //! combine the elements of rows (a sum over the last dimension, softmax) take part in groups of elementwise work. A
-//! group of one op is no group, unless the op is a function that costs far more than a load: the runtime makes a kernel
+//! group of one op is not a group, unless the op is a function that costs far more than a load: the runtime makes a kernel
 //! of it where there are enough elements. Which of several ops raises first, and what was written before, is not kept,
 //! as in PyTorch.
 
@@ -222,7 +222,7 @@ struct Groups {
     /// Which node an op belongs to.
     node: HashMap<OpId, NodeIndex>,
     members: HashMap<NodeIndex, Vec<OpId>>,
-    /// Members whose users stay outside, as places of the result are no places of the group.
+    /// Members whose users stay outside, as places of the result are not places of the group.
     ends: HashSet<OpId>,
     /// Each of these with each op that needs it.
     behind_ends: Vec<(OpId, OpId)>,
@@ -467,7 +467,7 @@ fn outline(graph: &mut Graph, context: &Context<'_>, mut members: Vec<OpId>, mem
     }
 }
 
-/// Parts of a tensor that somebody outside of the group takes stay views of it: those users get a chunk of their own,
+/// Parts of a tensor that are used outside of the group stay views of it: those users get a chunk of their own,
 /// which stands behind the last member. Gives the new ops.
 fn keep_parts(graph: &mut Graph, members: &[OpId], inside: &HashSet<OpId>, last: OpId) -> Vec<OpId> {
     let mut new = Vec::new();

@@ -4,7 +4,7 @@
 //!
 //! A copy goes into the group where dtype and sizes of both are known to be the same, where nothing between the two uses the tensor,
 //! and where the group's other operands are known to be no views of it. What arguments of a function share with each other only
-//! the run knows: whoever runs the group asks for it, and runs it op by op where they do.
+//! the run knows: the runtime of the group checks for it, and runs it op by op in that case.
 
 use super::fuse_rows::row_work;
 use super::{Context, constants, functionalize, subgraphs};

@@ -2,7 +2,7 @@
 //!
 //! `addmm(b, x, t(w))` and `matmul(x, t(w))` become `linear(x, t(t(w)), b)`, by definition of linear; `t(t(w))` is `w`,
 //! so that a weight that was transposed for the product is used as it is. Other products stay, as a weight would have
-//! to be transposed for them. A product whose sum with the bias is written in place is taken only if nobody else
+//! to be transposed for them. A product whose sum with the bias is written in place is taken only if nothing else
 //! looks at the product.
 
 use super::{Context, constants};
@@ -14,7 +14,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for rule in [addmm, matmul_add, matmul, transposed_twice, called] {
         for op in graph.all_ops() {
-            // Rules tell whether they applied when they have; the line is of no op any more then.
+            // Rules report whether they applied afterwards, when the op of the line is gone.
             if graph.is_live(op) && !context.is_spent() {
                 let kind = graph.kind(op);
                 if rule(graph, op) {

@@ -73,7 +73,7 @@ fn is_guarded(graph: &Graph, op: OpId) -> bool {
         })
 }
 
-/// Tells the work of a group the types of its operands.
+/// Sets the types of the parameters of a group from its operands.
 fn type_operands(graph: &mut Graph, op: OpId) {
     let Some(body) = graph.attr(op, "Subgraph").and_then(Attr::as_graph).cloned() else { return };
     let mut inner = Graph::clone(&body);

@@ -2,7 +2,7 @@
 //! graph. What follows hangs on drawn tensors as it would on inputs, so that it can be run again and differentiated.
 //!
 //! The condition that makes it right: draws keep their order, they hang on constants alone, and of tensors that they are made
-//! like, only dtype, sizes and strides are looked at (`Fact::LikeFirst`), which types must tell. Draws from the first one on
+//! like, only dtype, sizes and strides matter (`Fact::LikeFirst`), which types must determine. Draws from the first one on
 //! for which that is not so stay where they are; all do where what is drawn into is looked at before.
 
 use super::{Context, constants};
@@ -76,7 +76,7 @@ struct Front<'a> {
     roots: HashMap<ValueId, ValueId>,
 }
 
-/// What types tell of a tensor.
+/// What is known of a tensor from types.
 struct Form {
     dtype: i64,
     sizes: Vec<i64>,
@@ -156,7 +156,7 @@ impl Front<'_> {
         Some(Some(row))
     }
 
-    /// Whether nobody looks at a tensor before the last op in the front that writes to it.
+    /// Whether a tensor is not read before the last op in the front that writes to it.
     fn is_unseen(&self, graph: &Graph) -> bool {
         let mut last: HashMap<ValueId, OpId> = HashMap::new();
         for op in graph.block_ops(graph.root()).filter(|op| self.ops.contains(op)) {
@@ -201,7 +201,7 @@ fn outermost(graph: &Graph, op: OpId) -> Option<OpId> {
     }
 }
 
-/// What a type tells of a tensor, if it tells all.
+/// What is known of a tensor from its type, if it is complete.
 fn form_of(ty: &Type) -> Option<Form> {
     let tensor = ty.as_tensor()?;
     let known = |dim: &Dim| if let Dim::Known(n) = dim { Some(*n) } else { None };

@@ -57,7 +57,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     for (guard, bailout) in &pairs {
         graph.insert_after(*bailout, *guard);
     }
-    // Only now: what was alive was told in values of the graph with guards.
+    // Only now: live values are recorded as values of the graph with guards.
     for (guard, bailout) in &pairs {
         let results = graph.results(*bailout);
         graph.replace_op(*guard, &results);

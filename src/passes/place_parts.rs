@@ -145,7 +145,7 @@ fn rooms(joins: Vec<Join>) -> Vec<Room> {
 }
 
 impl Room {
-    /// Makes the room, lets layers write to it, and replaces the joins; `now` is told which values became others.
+    /// Makes the room, lets layers write to it, and replaces the joins; `now` records which values were replaced.
     fn build(self, graph: &mut Graph, now: &mut HashMap<ValueId, ValueId>) {
         let first = self.first_op(graph);
         let like = self.looks[0].op;

@@ -1,8 +1,8 @@
 //! Mutation removal: a list that is filled right after it was made is made full; an in-place op on a tensor that
-//! nobody else has becomes the op that gives a new tensor.
+//! has no other references becomes the op that returns a new tensor.
 //!
 //! The condition that makes it right: what is written was made in the graph by an op whose result aliases nothing,
-//! and making and writing can be brought next to each other, so that nobody can look in between.
+//! and making and writing can be brought next to each other, so that nothing can observe the state in between.
 //!
 //! A write converts to the dtype of what it writes and refuses to change its sizes; the op that gives a new tensor does
 //! neither. PyTorch's pass does not look; ours leaves what types say to differ, and with `exact` all that they do not

@@ -45,7 +45,7 @@ fn specialize(graph: &mut Graph, op: OpId) {
     graph.set_type(value, ty);
 }
 
-/// The type that a profile saw; None for what is no profile of a tensor.
+/// The type that a profile saw; None for what is not a profile of a tensor.
 pub(super) fn profiled_type(graph: &Graph, op: OpId) -> Option<Type> {
     if graph.kind(op) != PROFILE {
         return None;

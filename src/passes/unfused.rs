@@ -8,7 +8,7 @@ use crate::dialects::{Family, Op, Variant, fusion};
 use crate::ir::{Graph, OpId, TypeKind, ValueId};
 use hashbrown::HashSet;
 
-/// Why an op is in no group. None for what is no work: constants, groups themselves, and layers, which have taken what is fused to
+/// Why an op is in no group. None for what is not work: constants, groups themselves, and layers, which have taken what is fused to
 /// them.
 pub fn why_outside(graph: &Graph, context: &Context<'_>, op: OpId) -> Option<String> {
     let kind = graph.kind(op);
@@ -48,8 +48,8 @@ fn of_row(graph: &Graph, context: &Context<'_>, op: OpId, row: &Op, facts: &OpFa
         Family::Contraction => "it is a product or convolution, which has kernels of its own".to_string(),
         Family::Gather => "it moves elements by index".to_string(),
         Family::Composite => "it is defined in TorchScript and was not inlined".to_string(),
-        Family::Opaque => "it is no elementwise work, and has a kernel of its own".to_string(),
-        Family::Host | Family::Container | Family::Control => "it is no work on elements".to_string(),
+        Family::Opaque => "it is not elementwise work, and has a kernel of its own".to_string(),
+        Family::Host | Family::Container | Family::Control => "it is not work on elements".to_string(),
     })
 }
 
@@ -60,7 +60,7 @@ fn elementwise(graph: &Graph, op: OpId) -> String {
         _ => constants::constant_op(graph, **value).is_some(),
     };
     match graph.operands(op).iter().find(|value| !taken(value)) {
-        Some(value) => format!("%{} : {} is no constant", graph.display_name(*value), graph.ty(*value)),
+        Some(value) => format!("%{} : {} is not a constant", graph.display_name(*value), graph.ty(*value)),
         None if graph.operands(op).iter().any(|v| constants::constant_op(graph, *v).is_some()) => {
             "a constant tensor without dimensions counts as a number here".to_string()
         }

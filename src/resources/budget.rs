@@ -260,7 +260,7 @@ impl Budget {
         }
     }
 
-    /// Fails if so many more bytes would be too many.
+    /// Fails if this many more bytes would exceed the limit.
     fn expect(&self, bytes: u64) -> Result<()> {
         for budget in self.chain() {
             let Some(max) = budget.limits.bytes else { break };
@@ -376,7 +376,7 @@ pub fn pause() -> Result<()> {
     current().map_or(Ok(()), |budget| budget.pause())
 }
 
-/// Whether this thread's work must end. Loops that cannot fail leave early then; whoever called them asks [`check`].
+/// Whether this thread's work must end. Loops that cannot fail leave early then; their callers call [`check`].
 pub fn is_stopped() -> bool {
     CURRENT.with(|current| current.borrow().as_ref().is_some_and(|budget| budget.is_stopped()))
 }
@@ -389,7 +389,7 @@ pub fn room() -> usize {
     least.and_then(|left| usize::try_from(left).ok()).unwrap_or(usize::MAX)
 }
 
-/// Fails if so many more bytes would exceed the memory limit. For work that is about to allocate much in one step.
+/// Fails if this many more bytes would exceed the memory limit. For work that is about to allocate much in one step.
 pub fn expect_room(bytes: usize) -> Result<()> {
     CURRENT.with(|current| match current.borrow().as_ref() {
         Some(budget) if budget.limits.bytes.is_some() => {

@@ -143,7 +143,7 @@ impl<T> Scratch<T> {
         Ok(())
     }
 
-    /// The elements without their charge: whoever takes them accounts for them.
+    /// The elements without their charge: the caller accounts for them.
     pub fn into_vec(self) -> Vec<T> {
         self.items
     }

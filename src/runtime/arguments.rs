@@ -341,7 +341,7 @@ fn convert_union(value: &Value, ty: &Type, module: &Module, depth: usize) -> Con
     if is_instance(&inferred, ty, module) {
         return Ok(inferred);
     }
-    // An empty or tuple-like container tells too little: take the first member that it can become.
+    // An empty or tuple-like container determines too little: take the first member that it can become.
     if let (TypeKind::Union(members), Value::List(_) | Value::Dict(_) | Value::Tuple(_)) = (ty.kind(), value)
     {
         for member in members.iter() {

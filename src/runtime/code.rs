@@ -91,9 +91,9 @@ pub(super) enum Action {
     JumpIfOf(Type, usize, Arc<Check>),
     /// Leaves the function: it goes on as other code does with the operands.
     GoOn(Box<Rest>),
-    /// Begins a turn of a loop: operands are the greatest number of turns and the condition, the result is the
-    /// turn's number, `counter` counts. Leaves the loop by going to `exit`. A kernel may do all turns that are left.
-    Turn { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
+    /// Begins an iteration of a loop: operands are the greatest number of iterations and the condition, the result is the
+    /// iteration's number, `counter` counts. Leaves the loop by going to `exit`. A kernel may do all iterations that are left.
+    Iteration { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
     /// Runs other code on the operands.
     Call(Arc<Code>),
     /// Runs an op with blocks by its row; behind the op's own operands stand those that the blocks use of what surrounds them.
@@ -370,7 +370,7 @@ impl Compiler<'_> {
             profiling::BAILOUT_TEMPLATE => return self.hold_constant(op, Value::Int(1)),
             profiling::BAILOUT => return self.bailout(op),
             "prim::If" => return self.condition(op, depth),
-            "prim::Loop" => return self.turns(op, depth),
+            "prim::Loop" => return self.loop_op(op, depth),
             "prim::CallFunction" => Action::CallFunction,
             "prim::CallMethod" => Action::CallMethod(self.name_attr(op)?),
             "prim::Enter" => Action::Enter,

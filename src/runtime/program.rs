@@ -144,7 +144,7 @@ impl Program {
         self.with_module(self.0.module.clone(), Setting { fails: Some(number), ..self.setting() })
     }
 
-    /// The same program, whose plans keep at most so many bytes for the backward of a call, as far as types tell and
+    /// The same program, whose plans keep at most so many bytes for the backward of a call, as far as types determine it and
     /// arguments can give the rest again: what would be more is computed again in the backward, products too, the cheapest first. Gradients
     /// stay the same. [`PlanReport::kept_bytes`] says what is kept.
     pub fn keeping_at_most(&self, bytes: u64) -> Program {

@@ -78,7 +78,7 @@ pub struct Options {
     /// Verify each program after each pass
     #[arg(long)]
     verify_each: bool,
-    /// Run each program after each pass too; the first one that breaks it is named
+    /// Also run each program after each pass, and name the first pass that breaks it
     #[arg(long)]
     check_each: bool,
     /// Compare what aliases and is written with what the alias analysis says

@@ -1,7 +1,7 @@
 //! Compares what really aliases and is written when a program runs with what the alias analysis says of its graph.
 //!
 //! Tensors alias if they share storage, containers and objects if they are one object. A result that shares something
-//! with an argument, and an argument that was written, must be possible by the analysis; that it says more is no fault.
+//! with an argument, and an argument that was written, must be possible by the analysis; that it says more is not a fault.
 
 use crate::analysis::AliasDb;
 use crate::diag::{Diagnostic, Result};

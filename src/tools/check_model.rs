@@ -62,10 +62,7 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
         let rows: Vec<_> = rows.iter().map(Row::to_json).collect();
         io.print(&format!("{}\n", json!({"name": shown, "passes": text, "outputs": rows})));
     } else {
-        io.print(&format!(
-            "{shown} with {text}, beside the program as it was saved:\n{}",
-            parity::table(&rows)
-        ));
+        io.print(&format!("{shown} with {text}, against the program as saved:\n{}", parity::table(&rows)));
     }
     Ok(rows.iter().all(Row::holds))
 }

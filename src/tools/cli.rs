@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Runs saved TorchScript models without libtorch, and takes them apart.
+/// Runs and inspects saved TorchScript models without libtorch.
 #[derive(Parser, Debug)]
 #[command(name = "flambeau", version, about, long_about = LONG, after_long_help = MORE, arg_required_else_help = true)]
 struct Words {
@@ -26,11 +26,11 @@ struct Words {
 }
 
 const LONG: &str = "\
-Runs saved TorchScript models without libtorch, and takes them apart.
+Runs and inspects saved TorchScript models without libtorch.
 
 A FILE is a .pt archive of torch.jit.save, TorchScript source, or the text of a graph as PyTorch prints it; \
-flambeau looks inside to tell which. Messages go to standard error; standard output holds what was asked for \
-and nothing else. Exit status: 0 done, 1 bad input or failed work, 2 wrong usage.";
+flambeau detects which from the content. Messages go to standard error; standard output holds only the requested \
+output. Exit status: 0 success, 1 bad input or failure, 2 wrong usage.";
 
 const MORE: &str = "\
 Examples:
@@ -38,7 +38,7 @@ Examples:
   flambeau bench model.pt --input x=float32[1,3,224,224]   time it
   flambeau check model.pt --input x=float32[1,3,224,224]   compare its answer with and without passes
   flambeau opt graph.ir --passes inline,cse,dce        run passes over graph text
-  flambeau translate model.pt --to html > model.html   a page to look at the graph in a browser
+  flambeau translate model.pt --to html > model.html   a page that shows the graph in a browser
   flambeau translate model.pt --to llvm --args x.npz   what is compiled
   flambeau opt a.ir | flambeau filecheck a.ir          does it print what the CHECK lines of a.ir say?
   flambeau lit tests/filecheck                         run the tests of a folder
@@ -47,11 +47,11 @@ Examples:
 Environment:
   FILECHECK_OPTS   options that filecheck reads before its own
   LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
-  FLAMBEAU_NUM_THREADS   threads of every command that computes, where --threads is not given; all cores without it
+  FLAMBEAU_NUM_THREADS   threads of every command that computes, unless --threads is given; default: all cores
   FLAMBEAU_CACHE   the folder of compiled kernels, or off; see docs/cache.md
-  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and how many changes passes make; see docs/environment.md
+  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and a limit on changes by passes; see docs/environment.md
 
-A link to the program that is called FileCheck or lit is that tool.
+A link to the program named FileCheck or lit runs that tool.
 The manual is the folder docs of the source.";
 
 /// What a picture is made for, shown by `translate --help`.
@@ -73,7 +73,7 @@ Examples:
   flambeau translate graph.ir --to ptx --arch sm_80";
 
 const LSP: &str = "\
-An editor starts it with the words `flambeau lsp` and speaks the Language Server Protocol over its standard input and \
+An editor starts it as `flambeau lsp` and speaks the Language Server Protocol over its standard input and \
 output. It serves graph text (.ir), rules (.rules), dialects (.dialect), TorchScript source (.py) and files with \
 CHECK lines. A file flambeau.toml in the project's folder names the dialects that its files use: \
 dialects = [\"dialects/*.dialect\"]. docs/lsp.md shows how editors are set up.";
@@ -98,7 +98,7 @@ const CHECK: &str = "\
 Examples:
   flambeau check model.pt --input x=float32[1,3,224,224]   with and without the default passes
   python examples/record.py model.pt case --input x=float32[1,3,224,224] --ops
-  flambeau check case                                      beside PyTorch's answer, output by output
+  flambeau check case                                      against PyTorch's answer, output by output
   flambeau check case --ops                                the first op whose value differs
   flambeau check cases.jsonl --passes default              recorded cases, many at once";
 
@@ -107,8 +107,8 @@ const BENCH: &str = "\
 Examples:
   flambeau bench model.pt --input x=float32[1,3,224,224]
   flambeau bench model.pt --input x=float32[1,3,224,224] --threads 1,2 --batch 1,8 --svg times.svg
-  flambeau bench model.pt --baseline none            the default passes beside none
-  flambeau bench new.pt --baseline old.pt            two models in turn
+  flambeau bench model.pt --baseline none            the default passes against none
+  flambeau bench new.pt --baseline old.pt            two models, alternating
   flambeau bench model.pt --profile=trace.json       where the time goes; ui.perfetto.dev opens the file";
 
 /// What is differentiated, shown by `grad --help`.
@@ -138,16 +138,16 @@ enum Command {
     Check(Box<check::Options>),
     /// Run passes over a module and print it
     Opt(Box<opt::Options>),
-    /// Make a failing input small by itself
+    /// Reduce a failing input automatically
     Reduce(reduce::Options),
-    /// Print the documentation of ops, types and attributes, those of dialect files with it
+    /// Print the documentation of ops, types and attributes, including those of dialect files
     Docs(DocsOptions),
-    /// Print a module or its kernels in another form
+    /// Print a module or its kernels in another format
     #[command(after_long_help = TRANSLATE)]
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
-    /// Load dialect files and check what they say of derivatives
+    /// Load dialect files and check their derivatives
     Dialect(dialect::Options),
     /// Compute gradients of a model's answer; check derivatives of operators
     #[command(after_long_help = GRAD)]
@@ -157,20 +157,20 @@ enum Command {
     Train(Box<train::Options>),
     /// Write a program as an archive that PyTorch loads
     Save(save::Options),
-    /// List what is in an archive, without building it
+    /// List the contents of an archive without loading the program
     Inspect(inspect::Options),
-    /// Time models: load, first call, calls once warm; beside a baseline, op by op
+    /// Time models: load, first call, warm calls; against a baseline, op by op
     #[command(after_long_help = BENCH)]
     Bench(Box<bench::Options>),
-    /// Compile what a model needs for such arguments and keep it on disk: the next process compiles nothing
+    /// Compile what a model needs for given arguments and cache it on disk, so that the next process compiles nothing
     Warm(Box<warm::Options>),
     /// List, check or remove the compiled kernels that are kept on disk
     Cache(cache::Options),
-    /// Say what becomes of a call: the plan for its arguments, op by op with time and bytes, or why there is none
+    /// Explain how a call runs: the plan for its arguments, op by op with time and bytes, or why there is none
     Explain(Box<explain::Options>),
-    /// Run a program and print its graph with the types of the tensors that came by, for insert-guards
+    /// Run a program and print its graph with the types of the observed tensors, for insert-guards
     Profile(Box<profile::Options>),
-    /// Load a model with its recorded answer and show on one screen what becomes of it
+    /// Load a model with its recorded answer and show on one screen how it is compiled and run
     Demo(demo::Options),
     /// Check a text against the CHECK lines of a file, in LLVM's language
     #[command(name = "filecheck", disable_help_flag = true)]
@@ -437,7 +437,7 @@ fn knobs(toolkit: &Toolkit) -> lit::Knobs {
             Some(rest) => rest.strip_prefix('='),
             None => None,
         });
-        // What is no pipeline is tested for that.
+        // What is not a pipeline is tested for that.
         let pipeline = passes.and_then(|passes| toolkit.parse_pipeline(passes).ok());
         let names = pipeline.map(|pipeline| pipeline.names()).unwrap_or_default();
         let mut knobs: Vec<String> =

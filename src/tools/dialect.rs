@@ -47,7 +47,7 @@ pub struct Options {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// Load dialect files, which checks their facts, and compare derivatives with differences of meanings; refuse those that lie
+    /// Load dialect files (which checks their facts) and compare derivatives with finite differences; reject wrong ones
     Check {
         /// The files; a later one may use the ops of earlier ones
         #[arg(required = true)]

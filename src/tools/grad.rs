@@ -152,7 +152,7 @@ pub(super) fn wanted(
 }
 
 /// The gradients of the sum of all elements of all tensors of the answer.
-/// `note` is told where there are several elements.
+/// `note` is reported where there are several elements.
 pub(super) fn gradients(
     answer: &Value,
     wanted: &[Named],

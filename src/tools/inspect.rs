@@ -26,10 +26,10 @@ pub struct Options {
     /// List every entry of the archive
     #[arg(long)]
     entries: bool,
-    /// Map the file into memory instead of reading it; it must not change meanwhile
+    /// Map the file into memory instead of reading it; it must not change during that time
     #[arg(long)]
     mmap: bool,
-    /// Know the ops and classes of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     #[command(flatten)]
@@ -189,7 +189,7 @@ fn entry((name, entry): (&str, &crate::frontend::archive::Entry)) -> Json {
     })
 }
 
-/// What wrote the archive, as far as its form tells.
+/// What wrote the archive, as far as its form shows.
 fn producer(archive: &Archive) -> &'static str {
     let has = |name: &str| archive.entry(name).is_some();
     if let Some(kind) = recognize_zip(archive.names()) {

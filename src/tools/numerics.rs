@@ -13,7 +13,7 @@ use clap::builder::PossibleValuesParser;
 /// The words of a command that say what rules must promise.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Numerics {
-    /// What rewrite rules must promise, where the pipeline does not say: 'exact' (same bits; the default), 'nan-relaxed' or
+    /// Contract of rewrite rules where the pipeline does not set one: 'exact' (same bits; the default), 'nan-relaxed' or
     /// 'fast-math'
     #[arg(long, value_name = "CONTRACT", value_parser = PossibleValuesParser::new(Contract::NAMES), hide_possible_values = true)]
     contract: Option<String>,

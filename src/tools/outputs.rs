@@ -90,7 +90,7 @@ fn about(tensor: &Tensor) -> String {
     format!("{}[{}]", tensor.dtype().name(), sizes.join(","))
 }
 
-/// All tensors and numbers of a value with the names of their places. Fails for what is no number.
+/// All tensors and numbers of a value with the names of their places. Fails for what is not a number.
 pub fn named_tensors(value: &Value) -> Result<Vec<(String, Tensor)>> {
     let mut out = Vec::new();
     let mut work = vec![(String::new(), value.clone(), 0)];

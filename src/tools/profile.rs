@@ -36,13 +36,13 @@ pub struct Options {
     entry: String,
     #[command(flatten)]
     inputs: InputOptions,
-    /// Inputs of one more call, all in one word: 'x=float32[4,3], n=5'; repeat it for several. Types are those that all calls have
+    /// Inputs of one more call, in one argument: 'x=float32[4,3], n=5'; repeat it for several. Types are those that all calls have
     #[arg(long, value_name = "INPUTS")]
     again: Vec<String>,
-    /// Passes to run first; `profile` among them says what is looked at
+    /// Passes to run first; `profile` among them determines what is observed
     #[arg(long, value_name = "PIPELINE", default_value = PASSES)]
     passes: String,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     /// Seed of the random generator, and of the numbers of --input

@@ -37,7 +37,7 @@ pub struct Options {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// Run both sides of each rule on random instances; refuse those that lie, with a counterexample
+    /// Run both sides of each rule on random instances; reject unsound rules with a counterexample
     Check {
         /// The rules; `-` is standard input
         #[arg(required_unless_present = "group")]

@@ -29,7 +29,7 @@ pub struct Options {
     /// The function or method to call
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
-    /// Call the module as Python's m(x) does: its hooks run before and behind forward
+    /// Call the module as Python's m(x) does: its hooks run before and after forward
     #[arg(long, conflicts_with = "entry")]
     hooks: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub struct Options {
     guards: GuardOptions,
     #[command(flatten)]
     numerics: Numerics,
-    /// Map the archive into memory instead of reading it: its tensors lie in the file, which must not be changed meanwhile
+    /// Map the archive into memory instead of reading it: its tensors are in the file, which must not be changed during that time
     #[arg(long)]
     mmap: bool,
     #[command(flatten)]
@@ -66,11 +66,11 @@ pub struct Options {
     cache: CacheOptions,
     #[command(flatten)]
     threads: ThreadOptions,
-    /// Also print how long loading and the call took, what became of plans, guards and fusion groups, and the seed of the
+    /// Also print how long loading and the call took, statistics of plans, guards and fusion groups, and the seed of the
     /// random generator where it was drawn from
     #[arg(long)]
     time: bool,
-    /// Log passes, those that make plans among them, and under `fusion` what becomes of fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
+    /// Log passes, including those that make plans, and under `fusion` the decisions about fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
     /// Seed of the random generator [default: from the system's entropy] and of the numbers of --input [default: 0]

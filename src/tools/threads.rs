@@ -7,7 +7,7 @@ use clap::Args;
 /// How many threads a command may use.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct ThreadOptions {
-    /// Threads that compute side by side [default: FLAMBEAU_NUM_THREADS, else all cores]
+    /// Number of compute threads [default: FLAMBEAU_NUM_THREADS, else all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub threads: usize,
 }

@@ -25,7 +25,7 @@ pub struct Options {
     entry: String,
     #[command(flatten)]
     inputs: InputOptions,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     /// Passes to run first

@@ -91,7 +91,7 @@ pub fn main_in(
     let CommandLine { options, check_file, input_file, .. } = line;
     let status = match result {
         Err(Ending::Failed) => FAILED,
-        // A reader that went away is no failure of ours; the same holds below.
+        // A reader that went away is not a failure of ours; the same holds below.
         Err(Ending::Text(text)) => {
             let _ = out.write_all(text.as_bytes());
             GOOD
@@ -247,7 +247,7 @@ impl<'a> CommandLine<'a> {
         CommandLine { options, check_file: None, input_file, whole_name, name, console }
     }
 
-    /// Reads all words; every bad one is told before it fails.
+    /// Parses all arguments; every bad one is reported before it fails.
     fn parse(&mut self, words: impl Iterator<Item = String>) -> Result<(), Ending> {
         let mut words = words.peekable();
         let mut positional = Vec::new();

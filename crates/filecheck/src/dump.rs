@@ -30,7 +30,7 @@ struct Row {
     good: bool,
 }
 
-/// Writes the dump. `check_file` and `implicit` tell where a pattern stands.
+/// Writes the dump. `check_file` and `implicit` give the place of a pattern.
 pub fn dump(
     sources: &Sources,
     annotations: &[Annotation],

@@ -4,7 +4,7 @@
 //! command, [`check`] the same in one process. Must not know IR or TorchScript.
 //!
 //! The way of a run: `cli` reads the words, `directive` finds prefixes, `pattern` and `numeric` read what stands
-//! behind them, `checkfile` makes the list of checks, `check` runs it, `report` tells, `dump` draws the input.
+//! behind them, `checkfile` makes the list of checks, `check` runs it, `report` prints messages, `dump` draws the input.
 
 #![forbid(unsafe_code)]
 

@@ -38,7 +38,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Reads the directives of a text and tells what is wrong with them, without an input. That there are none is a
+/// Reads the directives of a text and reports what is wrong with them, without an input. That there are none is a
 /// problem too, at the start. Places are those of the text as it stands.
 pub fn problems(check_text: &str, options: &Options) -> Vec<Problem> {
     let mut sources = Sources::default();

@@ -195,7 +195,7 @@ impl Console {
         let text = sources.text(around);
         self.text(expand_tabs(text, text));
         self.text("\n");
-        // Columns of text beyond ASCII are not known, so there is no telling where the caret goes.
+        // Columns of text beyond ASCII are not known, so the position of the caret is unknown.
         if !text.is_ascii() {
             return;
         }

@@ -80,7 +80,7 @@ fn too_long(length: u64, limit: u64) -> Error {
     Error::other(format!("the file has {length} bytes or more, and at most {limit} are read"))
 }
 
-/// Refuses what is no file: directories, FIFOs, sockets, devices other than the null device.
+/// Refuses what is not a file: directories, FIFOs, sockets, devices other than the null device.
 fn check(path: &Path, about: &Metadata) -> std::io::Result<()> {
     if about.is_file() || is_stream(path) || is_null(about) {
         return Ok(());

@@ -17,73 +17,73 @@ const HELP: &str = "\
 USAGE: lit [options] TEST_PATH...    (@FILE: paths that a file lists)
 
 Runs the tests in files and folders by the RUN: lines in them. A file lit.toml in a folder says what is special
-there; lit.local.cfg and its like are read as far as they are plain assignments. Exit status: 0 all well, 1 a test failed, 2 no tests or invalid options.
+there; lit.local.cfg and its like are read as far as they are plain assignments. Exit status: 0 all tests passed, 1 a test failed, 2 no tests or invalid options.
 
 What is shown:
   -v, --verbose                the output of tests that fail
   -a, --show-all               the output of all tests
-  -q, --quiet                  failures only, and no more than their number at the end
+  -q, --quiet                  failures only, with their number at the end
   -s, --succinct               failures only, with a progress bar
-  --print-result-after LEVEL   results of which tests: off, failed,
+  --print-result-after LEVEL   which results to print: off, failed,
                                failed-or-flaky, all
-  --test-output LEVEL          commands and their outputs of which tests: off, failed, all
+  --test-output LEVEL          which tests' commands and outputs to print: off, failed, all
   --diagnostic-level LEVEL     diagnostic level of lit itself: error, warning, note
   --terse-summary, --no-terse-summary
   --progress-bar, --no-progress-bar
   --show-pass, --show-flakypass, --show-unsupported, --show-xfail, --show-xpass
                                list such tests at the end
   -r, --relative-paths         name files in the lists at the end, from the current folder
-  --time-tests[=N]             list the slowest tests, and how times are spread
+  --time-tests[=N]             list the slowest tests and the distribution of times
   --time-trace-output FILE     write when each test ran to FILE, for chrome://tracing
   -o FILE, --output FILE       write the results to FILE as JSON
   --xunit-xml-output FILE      write the results to FILE as JUnit's XML
-  --report-failures-only       leave all but failures out of these files
+  --report-failures-only       write only failures to these files
 
 How tests run:
   -j N, --threads N, --workers N
-                               tests that run side by side
+                               number of tests to run in parallel
   --timeout SECONDS            per-test timeout
-  --max-retries-per-test N     run a failing test again, where it does not say ALLOW_RETRIES: itself
+  --max-retries-per-test N     rerun a failing test up to N times, unless it has its own ALLOW_RETRIES:
   --max-failures N             stop after N failures
-  --max-time SECONDS           start no test after so many seconds
-  --keep                       keep the temporary files of tests, and say where they are
-  --no-execute                 take every test that could run for passed, without running it
+  --max-time SECONDS           start no test after SECONDS
+  --keep                       keep the temporary files of tests, and print where they are
+  --no-execute                 report every test that could run as passed, without running it
   --update, --update-tests     rewrite the checks of tests that fail
-  --path FOLDER                look for programs there first
-  --config-prefix NAME         read NAME.cfg for lit.cfg
-  --skip-test-time-recording   remember nothing of this run
+  --path FOLDER                search for programs in FOLDER first
+  --config-prefix NAME         read NAME.cfg instead of lit.cfg
+  --skip-test-time-recording   do not record times and failures of this run
   -D FEATURE                   add a feature that tests may require
   -D NAME=VALUE, --param NAME=VALUE
-                               give %{NAME} a value, and add the feature NAME=VALUE
-  --ignore-fail                give exit status 0 though tests fail
+                               define %{NAME}, and add the feature NAME=VALUE
+  --ignore-fail                exit with status 0 even if tests fail
   --allow-empty-runs           allow empty runs
 
 Which tests run:
-  --filter REGEX               those whose name fits, in either case
-  --filter-out REGEX           all but those whose name fits
-  --filter-failed              those that failed when they ran last
-  --order ORDER                lexical: by name, as without it; smart: what failed first, then the slow ones; random
+  --filter REGEX               tests whose name matches, case-insensitively
+  --filter-out REGEX           all but those whose name matches
+  --filter-failed              tests that failed in the last run
+  --order ORDER                lexical: by name (the default); smart: failed tests first, then slow ones; random
   -i, --incremental            the same as --order smart
   --shuffle                    the same as --order random
   --seed N                     the random order with this number
   --max-tests N                the first N
   --num-shards M --run-shard N every Mth, from the Nth on
-  --xfail LIST                 names, parted by ';', of tests that fail as things are
-  --xfail-not LIST             names of tests that do not, whatever they say
+  --xfail LIST                 names, separated by ';', of tests that are expected to fail
+  --xfail-not LIST             names of tests that are not, whatever their XFAIL says
   --unsupported LIST           names of tests that do not run here
-  --exclude-xfail              leave out tests that say that they fail
-  --suffix .EXT                also files with this end are tests
+  --exclude-xfail              leave out tests that are expected to fail
+  --suffix .EXT                also treat files with this suffix as tests
   --show-tests                 list the tests and run none
   --show-suites                list the suite with its features, and run none
-  --show-used-features         list the features that tests ask for, and run none
+  --show-used-features         list the features that tests require, and run none
 
 What is done instead of running them:
-  --lint                       find lines that look like checks and are none: misspelt directives, missing colons, prefixes that
+  --lint                       find lines that look like checks but are not: misspelt directives, missing colons, prefixes that
                                no RUN line reads, variables that are never used
-  --mutate[=TOOL:OPTION]       let each tool leave out work ({} in OPTION is 0, 1, 2, ...) and name the lines whose checks hold
-                               all the same; a line 'ALLOW_UNSEEN: OPTION why' of a test allows one
+  --mutate[=TOOL:OPTION]       let each tool skip work ({} in OPTION is 0, 1, 2, ...) and name the lines whose checks still hold
+                               nevertheless; a line 'ALLOW_UNSEEN: OPTION why' of a test allows one
 
-The words of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS and
+The options of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS and
 LIT_RUN_SHARD hold defaults. Not supported, and refused by name: valgrind (--vg), coverage of single tests, ResultDB.
 ";
 
@@ -152,7 +152,7 @@ pub fn main(args: &[OsString], mut config: Config, out: &mut (dyn Write + Send),
     match start(args, &mut config, out, err) {
         Ok(status) => status,
         Err(message) => {
-            // Where the error stream is gone there is nobody to tell.
+            // A closed error stream leaves no way to report this.
             let _ = writeln!(err, "error: {message}");
             2
         }
@@ -167,13 +167,13 @@ fn start(
 ) -> Result<i32, String> {
     let args: Vec<String> = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let mut words = parse(&args, config)?;
-    let told = |error: std::io::Error| error.to_string();
+    let message = |error: std::io::Error| error.to_string();
     if words.help {
-        out.write_all(HELP.as_bytes()).map_err(told)?;
+        out.write_all(HELP.as_bytes()).map_err(message)?;
         return Ok(0);
     }
     if words.version {
-        writeln!(out, "lit {} of Flambeau", env!("CARGO_PKG_VERSION")).map_err(told)?;
+        writeln!(out, "lit {} of Flambeau", env!("CARGO_PKG_VERSION")).map_err(message)?;
         return Ok(0);
     }
     let mut tests: Vec<Test> = Vec::new();
@@ -183,12 +183,12 @@ fn start(
     for path in &words.paths {
         tests.extend(discover(path, &shared, &mut notes)?);
     }
-    let mut tell = |text: String| {
-        // Where the error stream is gone there is nobody to tell.
+    let mut report = |text: String| {
+        // A closed error stream leaves no way to report this.
         let _ = writeln!(err, "{text}");
     };
     for note in notes.iter().filter(|_| words.notes) {
-        tell(format!("note: {note}"));
+        report(format!("note: {note}"));
     }
     if tests.is_empty() && !words.allow_empty {
         return Err("did not discover any tests for provided path(s)".into());
@@ -199,11 +199,11 @@ fn start(
     }
     tests.sort_by_cached_key(Test::full);
     if let Some(listing) = words.list {
-        out.write_all(listed(listing, &tests).as_bytes()).map_err(told)?;
+        out.write_all(listed(listing, &tests).as_bytes()).map_err(message)?;
         return Ok(0);
     }
     let known = remembered(&words, config);
-    arrange(&mut tests, &words, &known, out).map_err(told)?;
+    arrange(&mut tests, &words, &known, out).map_err(message)?;
     let fits = |regex: &Option<Regex>, test: &Test| regex.as_ref().map(|regex| regex.is_match(&test.full()));
     let chosen = |test: &Test| {
         fits(&words.filter, test) != Some(false)
@@ -216,7 +216,7 @@ fn start(
         if !words.allow_empty {
             return Err(format!("{problem}Use '--allow-empty-runs' to suppress this error."));
         }
-        tell(format!("error: {problem}Suppressing error because '--allow-empty-runs' was specified."));
+        report(format!("error: {problem}Suppressing error because '--allow-empty-runs' was specified."));
         return Ok(0);
     }
     if words.shards > 0 {
@@ -233,7 +233,7 @@ fn start(
         if words.notes {
             let mut first: Vec<String> = numbers.iter().take(3).map(ToString::to_string).collect();
             first.extend((numbers.len() > 3).then(|| "...".to_string()));
-            tell(format!(
+            report(format!(
                 "note: Selecting shard {}/{} = size {}/{all} = tests #({}*k)+{} = [{}]",
                 words.shard,
                 words.shards,
@@ -244,7 +244,7 @@ fn start(
             ));
         }
         if tests.is_empty() {
-            tell(
+            report(
                 "warning: shard does not contain any tests.  Consider decreasing the number of shards."
                     .into(),
             );
@@ -255,10 +255,10 @@ fn start(
         others.extend(tests.split_off(words.max_tests));
     }
     let is_well = match &words.examine {
-        None => return run(&tests, &others, &words, config, (out, err)).map_err(told),
-        Some(Examine::Lint) => lint::run(&tests, out).map_err(told)?,
+        None => return run(&tests, &others, &words, config, (out, err)).map_err(message),
+        Some(Examine::Lint) => lint::run(&tests, out).map_err(message)?,
         Some(Examine::Mutate(knobs)) => {
-            mutate::run(&tests, words.threads, knobs, config, out).map_err(told)?
+            mutate::run(&tests, words.threads, knobs, config, out).map_err(message)?
         }
     };
     Ok(i32::from(!is_well))
@@ -284,7 +284,7 @@ fn remembered(words: &Words, config: &Config) -> BTreeMap<String, record::Last> 
     words.paths.iter().flat_map(|path| record::read(folder, path)).collect()
 }
 
-/// Brings tests into the order in which they run and are told.
+/// Brings tests into the order in which they run and are reported.
 fn arrange(
     tests: &mut [Test],
     words: &Words,
@@ -382,7 +382,7 @@ fn run_one(test: &Test, words: &Words) -> Outcome {
     outcome
 }
 
-/// Runs all tests and tells how they end, in their order. `others` are those that were not chosen.
+/// Runs all tests and reports how they end, in their order. `others` are those that were not chosen.
 fn run(
     tests: &[Test],
     others: &[Test],
@@ -408,7 +408,7 @@ fn run(
         tests,
         outcomes: vec![None; tests.len()],
         ends: vec![Duration::ZERO; tests.len()],
-        told: 0,
+        reported: 0,
         failures: 0,
         out,
         result: Ok(()),
@@ -449,9 +449,9 @@ fn run(
     let text = report::summary(&all, &words.show, elapsed, words.detail.terse, words.relative);
     teller.out.write_all(text.as_bytes())?;
     let reported = |(_, outcome): &&(&Test, &Outcome)| !words.failures_only || outcome.status.is_failure();
-    let told: Vec<(&Test, &Outcome)> = all.iter().filter(reported).copied().collect();
+    let listed: Vec<(&Test, &Outcome)> = all.iter().filter(reported).copied().collect();
     if let Some(path) = &words.xml {
-        std::fs::write(path, report::xml(&told, elapsed))?;
+        std::fs::write(path, report::xml(&listed, elapsed))?;
     }
     if let Some(path) = &words.trace {
         let ended = teller.outcomes.iter().zip(&teller.ends).filter(|(outcome, _)| outcome.is_some());
@@ -462,7 +462,7 @@ fn run(
         remember(folder, words, &ran);
     }
     if let Some(path) = &words.json {
-        std::fs::write(path, report::json(&told, elapsed))?;
+        std::fs::write(path, report::json(&listed, elapsed))?;
     }
     drop(temp);
     if words.keep {
@@ -567,7 +567,7 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
                     knobs.ok_or("--mutate wants TOOL:OPTION, as --mutate=opt:-opt-bisect-limit={}")?;
                 words.examine = Some(Examine::Mutate(knobs));
             }
-            // There is nothing more to tell, and no tests are GoogleTest's.
+            // There is nothing more to report, and no tests are GoogleTest's.
             "--debug" | "--show-fixed" => {}
             "--min-output-interval" => drop(seconds(name, &value()?)?),
             "--gtest-sharding" | "--no-gtest-sharding" => {}

@@ -89,13 +89,13 @@ fn mkdir(words: &[Word], directory: &Path) -> Result<Ran, Broken> {
     let mut ran = Ran::default();
     for path in paths {
         let path = absolute(directory, &path);
-        let told = |error: &std::io::Error| python_error(error, &path.display().to_string());
+        let message = |error: &std::io::Error| python_error(error, &path.display().to_string());
         if !found.is_empty() {
-            std::fs::create_dir_all(&path).map_err(|error| Broken::Bad(told(&error)))?;
+            std::fs::create_dir_all(&path).map_err(|error| Broken::Bad(message(&error)))?;
         } else if let Err(error) = std::fs::create_dir(&path)
             && !path.is_dir()
         {
-            ran.err.extend(format!("Error: 'mkdir' command failed, {}\n", told(&error)).bytes());
+            ran.err.extend(format!("Error: 'mkdir' command failed, {}\n", message(&error)).bytes());
             ran.status = 1;
         }
     }
@@ -130,8 +130,8 @@ fn rm(words: &[Word], directory: &Path) -> Result<Ran, Broken> {
             Err(error) => Err(error),
         };
         if let Err(error) = result {
-            let told = python_error(&error, &path.display().to_string());
-            ran.err.extend(format!("Error: 'rm' command failed, {told}").bytes());
+            let message = python_error(&error, &path.display().to_string());
+            ran.err.extend(format!("Error: 'rm' command failed, {message}").bytes());
             ran.status = 1;
         }
     }

@@ -380,8 +380,8 @@ fn says_it_fails(test: &discover::Test) -> bool {
 /// Whether a test expects to fail.
 fn fails(script: &Script, config: &Config) -> Result<bool, String> {
     for item in &script.xfail {
-        let told = |error| format!("Error in XFAIL list:\n{error}");
-        if item == "*" || feature::holds(item, &config.features).map_err(told)? {
+        let message = |error| format!("Error in XFAIL list:\n{error}");
+        if item == "*" || feature::holds(item, &config.features).map_err(message)? {
             return Ok(true);
         }
     }
@@ -400,8 +400,8 @@ fn closed(script: &Script, config: &Config) -> Result<Option<String>, String> {
     let chosen = |list: &[String], keyword: &str, wanted: bool| {
         let mut found = Vec::new();
         for item in list {
-            let told = |error| format!("Error in {keyword} list:\n{error}");
-            if feature::holds(item, &config.features).map_err(told)? == wanted {
+            let message = |error| format!("Error in {keyword} list:\n{error}");
+            if feature::holds(item, &config.features).map_err(message)? == wanted {
                 found.push(item.clone());
             }
         }
@@ -597,7 +597,7 @@ fn shell<'c>(path: &Path, config: &'c Config) -> Shell<'c> {
 }
 
 impl Shell<'_> {
-    /// What is told of a test that ended so.
+    /// How a test that ended so is reported.
     fn output(&self, status: Status, code: i32) -> String {
         let limit = self.config.time_limit.filter(|_| status == Status::TimedOut);
         let mut text = output(&code.to_string(), limit, &self.log);

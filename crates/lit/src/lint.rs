@@ -74,7 +74,7 @@ pub fn lint(text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Lints files and tells what was found; gives whether nothing was.
+/// Lints files and reports findings; returns whether there are none.
 pub(super) fn run(tests: &[Test], out: &mut dyn Write) -> std::io::Result<bool> {
     let mut count = 0;
     for test in tests {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_and_variables_that_nobody_uses_are_found() {
+    fn unused_prefixes_and_variables_are_found() {
         assert_eq!(of("# ARM: a\n# ARM-NEXT: b"), ["3: no RUN line reads the prefix 'ARM'"]);
         assert_eq!(
             of("# CHECK: [[A:.*]] [[B:.*]]\n# CHECK: [[A]]"),

@@ -209,7 +209,7 @@ impl Chooser<'_> {
                 out.push_str(if feature::holds(condition, self.features)? { &then } else { &other });
                 continue;
             }
-            // A mark in front of us that is no choice is text.
+            // A mark in front of us that is not a choice is text.
             let from = usize::from(rest.starts_with("%if"));
             let find = |mark: &str| rest.get(from..).and_then(|rest| rest.find(mark)).map(|at| at + from);
             let ends = [find("%if"), if depth > 0 { find("%}") } else { None }];

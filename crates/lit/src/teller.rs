@@ -7,7 +7,7 @@ use super::{Config, Outcome};
 use std::io::Write;
 use std::time::Duration;
 
-/// Tells results in order of the tests, as soon as all before are there.
+/// Reports results in order of the tests, as soon as all before are there.
 pub(super) struct Teller<'a> {
     pub(super) config: &'a Config,
     pub(super) words: &'a Words,
@@ -15,7 +15,7 @@ pub(super) struct Teller<'a> {
     pub(super) outcomes: Vec<Option<Outcome>>,
     /// When each test ended, from the start of the run.
     pub(super) ends: Vec<Duration>,
-    pub(super) told: usize,
+    pub(super) reported: usize,
     pub(super) failures: usize,
     pub(super) out: &'a mut (dyn Write + Send),
     pub(super) result: std::io::Result<()>,
@@ -31,17 +31,17 @@ impl Teller<'_> {
             *slot = end;
         }
         if self.result.is_ok() {
-            self.result = self.tell();
+            self.result = self.report();
         }
     }
 
-    fn tell(&mut self) -> std::io::Result<()> {
+    fn report(&mut self) -> std::io::Result<()> {
         let total = self.tests.len();
         while let (Some(test), Some(Some(outcome))) =
-            (self.tests.get(self.told), self.outcomes.get(self.told))
+            (self.tests.get(self.reported), self.outcomes.get(self.reported))
         {
-            self.told += 1;
-            let position = (self.told, total);
+            self.reported += 1;
+            let position = (self.reported, total);
             let text = report::result(test, outcome, position, self.words.detail);
             if self.config.progress && !text.is_empty() {
                 write!(self.out, "\r\x1b[K")?;
@@ -64,7 +64,7 @@ impl Teller<'_> {
         std::mem::replace(&mut self.result, Ok(()))?;
         // Where tests were left out, report those behind them too.
         let tests = self.tests;
-        for (index, test) in tests.iter().enumerate().skip(self.told) {
+        for (index, test) in tests.iter().enumerate().skip(self.reported) {
             if let Some(Some(outcome)) = self.outcomes.get(index) {
                 let position = (index + 1, tests.len());
                 let text = report::result(test, outcome, position, self.words.detail);

@@ -540,7 +540,7 @@ fn suites_of_llvms_lit_are_read_without_python() {
         "{err}"
     );
     assert_eq!(folder.main(&["--diagnostic-level=error"]).2, "");
-    // Under another name they are no configuration.
+    // Under another name they are not configuration.
     let (status, out, _) = folder.main(&["--config-prefix=other", "--allow-empty-runs"]);
     assert!(status == 0 && out.contains("Total Discovered Tests: 0"), "{out}");
 }
@@ -655,7 +655,7 @@ MORE: 60
 fn what_commands_did_is_told_as_lit_tells_it() {
     let text =
         "RUN: echo hi\nRUN: not not cat none > %t 2>&1 || true\nRUN: %if bar %{ true %}\nRUN: rm 'a b'\n";
-    let folder = Folder::new("told", &[("a.test", text)]);
+    let folder = Folder::new("reported", &[("a.test", text)]);
     let output = folder.status("a.test").1;
     let path = folder.0.display();
     let file = folder.0.join("temp").join(folder.0.strip_prefix("/").unwrap_or(&folder.0)).join("a.test.tmp");

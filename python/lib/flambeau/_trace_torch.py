@@ -300,7 +300,7 @@ def _noted_by_ops(torch: Any, trace: Trace, func: Any, args: Any, kwargs: Any) -
 
 
 def _operator_path(torch: Any, trace: Trace, func: Any) -> str | None:
-    """What a line calls for `torch.ops.aten.relu.default` and its kin: an op by its name, or PyTorch's operator itself."""
+    """What a line calls for `torch.ops.aten.relu.default` and similar functions: an op by its name, or PyTorch's operator itself."""
     if isinstance(func, torch._ops.OpOverload):
         found = func._schema.name
     elif isinstance(func, torch._ops.OpOverloadPacket):

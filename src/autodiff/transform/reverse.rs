@@ -1,7 +1,7 @@
 //! Builds backward graphs: each op's cell, in the reverse of the order of the ops.
 
 use super::Wanted;
-use super::marks::Turns;
+use super::marks::Iterations;
 use super::texts::{self, Texts};
 use crate::analysis::facts;
 use crate::autodiff::cell::{Cells, Entry, Keep, Parameter, Recipe, annotation};
@@ -92,9 +92,9 @@ pub(super) struct Reverse<'a> {
     pub(super) rows: HashMap<OpId, Op>,
     /// Values that hang on an input that wants a gradient; of lists, those that hold such a value.
     pub(super) follows: HashSet<ValueId>,
-    /// What loops keep of their turns.
-    pub(super) turns: HashMap<OpId, Turns>,
-    /// How often the backward of a turn was written.
+    /// What loops keep of their iterations.
+    pub(super) iterations: HashMap<OpId, Iterations>,
+    /// How often the backward of an iteration was written.
     pub(super) written: usize,
     /// The gradients of values so far, in the block that is written to: tensors, or None where a branch was not taken.
     pub(super) gradients: IndexMap<ValueId, ValueId>,
@@ -122,7 +122,7 @@ impl Reverse<'_> {
             before: None,
             rows: HashMap::new(),
             follows: HashSet::new(),
-            turns: HashMap::new(),
+            iterations: HashMap::new(),
             written: 0,
             gradients: IndexMap::new(),
             full: HashSet::new(),
@@ -226,7 +226,7 @@ impl Reverse<'_> {
     fn mark(&mut self, inputs: &[bool]) -> Result<()> {
         let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
         self.follows.extend(wanted.map(|(input, _)| *input));
-        // What a turn of a loop leaves is what the next one begins with: once more, until nothing new is followed.
+        // What an iteration of a loop leaves is what the next one begins with: once more, until nothing new is followed.
         loop {
             let before = self.follows.len();
             self.mark_block(self.graph.root())?;
@@ -313,7 +313,7 @@ impl Reverse<'_> {
         }
     }
 
-    /// Whether an op is differentiated by a cell, which takes zeros for gradients that nobody gave.
+    /// Whether an op is differentiated by a cell, which takes zeros for missing gradients.
     pub(super) fn has_cell(&self, op: OpId) -> bool {
         self.rows.get(&op).is_some_and(|row| matches!(self.cells.recipe(row), Recipe::Cell(_)))
     }

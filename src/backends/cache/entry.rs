@@ -45,7 +45,7 @@ pub enum Fault {
     Version(u32),
     /// It ends too early, or goes on behind its end.
     Length,
-    /// Its name is no short line of text.
+    /// Its name is not a short line of text.
     Name,
     /// Something in it was changed.
     Checksum,
@@ -56,12 +56,12 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Magic => f.write_str("this is no kernel of the cache"),
+            Fault::Magic => f.write_str("this is not a kernel of the cache"),
             Fault::Version(n) => {
                 write!(f, "written in version {n} of the form, and this is version {VERSION}")
             }
             Fault::Length => f.write_str("not as long as it says"),
-            Fault::Name => f.write_str("its name is no short line of text"),
+            Fault::Name => f.write_str("its name is not a short line of text"),
             Fault::Checksum => f.write_str("its checksum does not fit its content"),
             Fault::Key => f.write_str("holds another kernel than its file name says"),
         }

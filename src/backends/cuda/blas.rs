@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// What NVIDIA recommends for its newest devices.
 const WORKSPACE: usize = 32 << 20;
-/// Alignment that is told apart at most.
+/// Largest alignment that is distinguished.
 const MAX_ALIGNMENT: u64 = 256;
 
 /// cuBLASLt with a workspace.

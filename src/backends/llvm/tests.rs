@@ -36,7 +36,7 @@ fn run(executable: &dyn Executable, given: &[f32]) -> Vec<u32> {
     ];
     let memory =
         vec![Memory::Write(bytemuck::cast_slice_mut(&mut out)), Memory::Read(bytemuck::cast_slice(given))];
-    // SAFETY: the kernel reads and writes as many elements as it is told that there are, each once.
+    // SAFETY: the kernel reads and writes as many elements as it is given, each once.
     #[allow(unsafe_code, reason = "runs one kernel without a group")]
     unsafe { executable.run(&mut Launch { memory, args: args.into(), grain: 1 }) }.expect("runs");
     out.into_iter().map(f32::to_bits).collect()

@@ -171,7 +171,7 @@ pub(super) fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> R
     product("addmm_impl_cpu_", a, b, onto)
 }
 
-/// Fails where two tensors are no matrices that can be multiplied.
+/// Fails where two tensors are not matrices that can be multiplied.
 fn check_mm(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     let names = if name == "mm" { ["self", "mat2"] } else { ["mat1", "mat2"] };
     for (t, operand) in [a, b].into_iter().zip(names) {

@@ -273,7 +273,7 @@ fn contiguous(args: &Args<'_>) -> Result<Outputs> {
 }
 
 /// `result` with its channels last in memory where the strides of all the images `like` it suggest that: so PyTorch
-/// lays out the results of convolutions, pooling and their kin.
+/// lays out the results of convolutions, pooling and the like.
 pub fn in_format_of(result: Tensor, like: &[&Tensor]) -> Result<Tensor> {
     let rank = result.rank();
     let suggested = |image: &&Tensor| image.rank() == rank && image.layout().suggests_channels_last();

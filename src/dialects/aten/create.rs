@@ -444,7 +444,7 @@ fn full(a: &Args<'_>) -> Result<Outputs> {
     one(full_checked(&sizes(a, 0)?, value, dtype)?)
 }
 
-/// `*_like`: sizes, dtype and, unless told otherwise, the order of dimensions in memory of the first argument.
+/// `*_like`: sizes, dtype and, unless given otherwise, the order of dimensions in memory of the first argument.
 /// A tensor of the first argument's sizes and order in memory, filled; `options` is where dtype and layout stand.
 pub fn like(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
     let tensor = a.tensor(0)?;

@@ -58,7 +58,7 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
 ];
 
-/// How intervals are given: so many of the same width, or by their edges.
+/// How intervals are given: a number of the same width, or by their edges.
 enum Bins {
     Counts(Vec<i64>),
     Edges(Vec<Tensor>),

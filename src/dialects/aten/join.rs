@@ -176,7 +176,7 @@ pub(super) fn stack(a: &Args<'_>) -> Result<Outputs> {
     one(like(&raised?)?)
 }
 
-/// The tensor with at least so many dimensions, where NumPy puts them.
+/// The tensor with at least `n` dimensions, where NumPy puts them.
 fn with_rank(tensor: &Tensor, rank: usize) -> Result<Tensor> {
     let own = tensor.sizes();
     let sizes = match (rank, own.len()) {

@@ -264,7 +264,7 @@ fn note(text: &str) -> usize {
     if inner.as_bytes().get(name) == Some(&b')') { name + 2 } else { 0 }
 }
 
-/// Text of the one byte that is left of a code point; from 128 on such a byte is no text.
+/// Text of the one byte that is left of a code point; from 128 on such a byte is not text.
 fn chr(args: &Args<'_>) -> Result<Outputs> {
     let code = args.int(0)?;
     if !(0..0x11_0000).contains(&code) {

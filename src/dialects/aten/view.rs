@@ -14,7 +14,7 @@ use num_complex::Complex;
 pub static OPS: &[OpDef] = &[
     view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
+    // There is no `view.dtype`: programs cannot distinguish a dtype from a size, so it is never chosen.
     view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).facts(&[Fact::MayCopy]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).facts(&[Fact::MayCopy, Fact::AsOther("aten::reshape")]).infer(views::as_other),

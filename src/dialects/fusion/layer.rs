@@ -210,7 +210,7 @@ fn pack_conv(a: &Args<'_>) -> Result<Outputs> {
     let padding = padding(&a.ints(3)?);
     let padding = padding.ok_or_else(|| Diagnostic::runtime("a padding of two or four sizes is needed"))?;
     let shape = conv_shape(&weight.sizes(), (stride, padding, pair(&a.ints_of(4, 2)?)?), a.int(5)?);
-    let shape = shape.ok_or_else(|| Diagnostic::runtime("sizes of a convolution that are none"))?;
+    let shape = shape.ok_or_else(|| Diagnostic::runtime("invalid sizes of a convolution"))?;
     let few = shape.groups == 1 && shape.in_channels <= FEW_CHANNELS;
     pack(a, shape, if few { Order::ChannelsFirst } else { Order::ChannelsLast }, 6)
 }
@@ -260,7 +260,7 @@ fn pack_linear(a: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::runtime("the weight of a packed linear map has two dimensions"));
     };
     let shape = conv_shape(&[outputs, inputs, 1, 1], ([1; 2], [[0; 2]; 2], [1; 2]), 1);
-    let shape = shape.ok_or_else(|| Diagnostic::runtime("sizes of a linear map that are none"))?;
+    let shape = shape.ok_or_else(|| Diagnostic::runtime("invalid sizes of a linear map"))?;
     pack(a, shape, Order::ChannelsLast, 2)
 }
 

@@ -313,7 +313,7 @@ fn restored(class: &'static str, parts: [&Value; 4], geometry: Geometry) -> Resu
     Ok(Arc::new(Context::new(class, parts, geometry)?))
 }
 
-/// The items of a state, of which there must be so many.
+/// The items of a state, which must have this length.
 fn parts<const N: usize>(state: &Value) -> Result<[&Value; N]> {
     let items = state.to_tuple()?.items();
     let all: Vec<&Value> = items.iter().collect();

@@ -1,4 +1,4 @@
-//! What a tensor or device tells about itself, and moving data between tensors and numbers.
+//! Properties of tensors and devices, and moving data between tensors and numbers.
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, host, one, opaque, view};

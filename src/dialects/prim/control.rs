@@ -13,7 +13,7 @@ pub static OPS: &[OpDef] = &[
         .laws(&[Law::Structure(Structure::Branches)])
         .doc("runs one of two blocks"),
     control("prim::Loop(int max_trip_count, bool cond, ...) -> ...")
-        .laws(&[Law::Structure(Structure::Turns)])
+        .laws(&[Law::Structure(Structure::Loop)])
         .doc("runs a block while its condition holds and iterations remain"),
     control("prim::CallFunction(Any function, ...) -> ...").effects(CALL).doc("calls a function"),
     control("prim::CallMethod(Any self, ...) -> ...")

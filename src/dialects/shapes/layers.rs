@@ -53,7 +53,7 @@ pub fn group_norm(operands: &Operands<'_>) -> Results {
     Some(results)
 }
 
-/// `native_batch_norm` and its kin: the result, then mean and deviation of each channel, which are empty where the running
+/// `native_batch_norm` and similar functions: the result, then mean and deviation of each channel, which are empty where the running
 /// ones are used. The functional form gives the running ones, too.
 pub fn batch_norm(operands: &Operands<'_>) -> Results {
     let schema = operands.op.schema().ok()?;

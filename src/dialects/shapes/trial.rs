@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Larger operands, in elements all together, are not tried where a kernel computes.
 const MAX_COMPUTED: i64 = 1 << 16;
-/// Nor where it only moves elements or looks at them: memory that nobody touches costs nothing.
+/// Nor where it only moves elements or reads them: untouched memory costs nothing.
 const MAX_LOOKED_AT: i64 = 1 << 22;
 /// Bytes that a trial may take, with its results: a number among the operands may ask for any size.
 const MAX_BYTES: u64 = 1 << 28;
@@ -122,7 +122,7 @@ pub(super) fn lying(operands: &Operands<'_>, mut results: Vec<Known>) -> Vec<Kno
     results
 }
 
-/// Whether some tensor has sizes that are numbers, and strides that nobody knows.
+/// Whether some tensor has sizes that are numbers, and unknown strides.
 fn is_open(known: &Known) -> bool {
     match known {
         Known::Tensor(t) => t.strides.is_none() && t.sizes.as_deref().and_then(layouts::numbers).is_some(),

@@ -404,7 +404,7 @@ pub fn unbind(operands: &Operands<'_>) -> Results {
     Some(vec![Known::Items(vec![piece; count])])
 }
 
-/// More pieces are not told one by one.
+/// More pieces are not tracked one by one.
 const MAX_PIECES: usize = 1024;
 
 fn pieces(operands: &Operands<'_>, lengths: impl Fn(i64) -> Option<Vec<i64>>) -> Results {
@@ -420,7 +420,7 @@ fn pieces(operands: &Operands<'_>, lengths: impl Fn(i64) -> Option<Vec<i64>>) ->
     Some(vec![Known::Items(lengths.into_iter().map(piece).collect())])
 }
 
-/// Nothing is said: the sizes hang on more than the operands' types, or nobody has written a rule.
+/// Unknown: the sizes depend on more than the operands' types, or there is no rule.
 pub fn nothing(_: &Operands<'_>) -> Results {
     None
 }

@@ -162,7 +162,7 @@ impl<'a> Rewriter<'a> {
     pub fn result_sizes(&mut self, call: &OpCall, n: usize) -> Result<Vec<ValueId>> {
         let refused = |why: String| Diagnostic::unsupported(why);
         let Known::Tensor(result) = call.result(n) else {
-            return Err(refused(format!("types do not tell that result {n} is a tensor")));
+            return Err(refused(format!("types do not imply that result {n} is a tensor")));
         };
         let Some(dims) = result.sizes.clone() else {
             return Err(refused(format!("the rank of result {n} does not follow from types")));

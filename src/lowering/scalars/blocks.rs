@@ -158,7 +158,7 @@ impl Lowering<'_> {
     fn arithmetic(&mut self, op: OpId) -> Result<()> {
         let row = resolve(self.registry, self.graph, op)?;
         let operands = self.graph.operands(op).iter().map(|v| self.number(*v)).collect::<Result<Vec<_>>>();
-        let refused = || Diagnostic::unsupported(format!("{} is no op on numbers", row.schema_text()));
+        let refused = || Diagnostic::unsupported(format!("{} is not an op on numbers", row.schema_text()));
         let operands = operands.map_err(|_| refused())?;
         let [result] = self.graph.results(op)[..] else { return Err(refused()) };
         let constants: Vec<_> = self.graph.operands(op).iter().map(|v| self.constant(*v)).collect();

@@ -43,7 +43,7 @@ pub fn check_bounds(graph: &mut Graph) {
             continue;
         };
         let zero = index_before(graph, op, 0);
-        // What is no parameter has no elements.
+        // What is not a parameter has no elements.
         let length = lengths.get(&buffer).copied().unwrap_or(zero);
         let low = compare_before(graph, op, Compare::Ge, index, zero);
         let high = compare_before(graph, op, Compare::Lt, index, length);

@@ -1,5 +1,5 @@
 //! Passes over kernels of the `loop` dialect: what changes the order of their loops and how they run. Each names its loops by
-//! the name of their index (`loop=i`) and leaves graphs that are no kernels alone.
+//! the name of their index (`loop=i`) and leaves graphs that are not kernels alone.
 //!
 //! Order is changed only where [`independence`] proves that iterations do not meet in memory.
 

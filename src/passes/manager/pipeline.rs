@@ -27,7 +27,7 @@ pub enum Step {
 /// How nested passes run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Nest {
-    /// Again until nothing changes, at most so many times.
+    /// Repeated until nothing changes, up to a maximum number of times.
     Repeat(usize),
     /// Over the functions whose names match; `*` stands for anything.
     Function(String),

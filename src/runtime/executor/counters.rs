@@ -1,5 +1,5 @@
 //! What became of calls of a program that makes plans: how many plans were built, how many calls found one, and which
-//! calls ran without one and why. Nothing else tells that a call ran slowly though it could have been planned.
+//! calls ran without one and why. Nothing else shows that a call ran slowly though it could have been planned.
 
 use crate::backends::{Reasons, add_reasons};
 use std::collections::BTreeMap;

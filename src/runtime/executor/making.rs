@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How a plan was made.
 #[derive(Clone, Debug, Default)]
 pub struct Making {
-    /// Ops of the function before the first pass, and bytes of the tensors that they give, as far as types tell.
+    /// Ops of the function before the first pass, and bytes of the tensors that they give, as far as types determine it.
     pub before: (usize, u64),
     /// Passes in order, those that changed nothing among them.
     pub stages: Vec<Stage>,
@@ -29,7 +29,7 @@ pub struct Stage {
     pub changes: u64,
     /// Ops behind it.
     pub ops: usize,
-    /// Bytes of the tensors that these give in a call, views among them, as far as types tell.
+    /// Bytes of the tensors that these give in a call, views among them, as far as types determine it.
     pub bytes: u64,
     /// How long it took.
     pub time: Duration,
@@ -54,7 +54,7 @@ impl Maker {
     }
 }
 
-/// Ops that are no constants, and bytes that they give.
+/// Ops that are not constants, and bytes that they give.
 pub(super) fn size(module: &Module) -> (usize, u64) {
     let sizes = module.functions.values().map(|function| of_graph(&function.graph));
     sizes.fold((0, 0u64), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)))

@@ -35,7 +35,7 @@ pub(super) fn origins(graph: &Graph, registry: &Registry, value: ValueId) -> Opt
     Some(found)
 }
 
-/// What a loop begins with and what its turns leave.
+/// What a loop begins with and what its iterations leave.
 fn carried(graph: &Graph, op: OpId, n: usize) -> Option<[ValueId; 2]> {
     let body = graph.nested_blocks(op).first()?;
     Some([graph.operand(op, n + 2)?, *graph.block_results(*body).get(n + 1)?])

@@ -454,7 +454,7 @@ fn spread_tuple(graph: &mut Graph) -> bool {
     true
 }
 
-/// Fails where outputs are no tensors of their own: what is done to them later would be lost; or hold tensors of which nobody knows.
+/// Fails where outputs are not tensors of their own: what is done to them later would be lost; or hold tensors of which nobody knows.
 fn check_outputs(graph: &Graph, results: &Results, context: &Context<'_>) -> Result<()> {
     let refused = |why: &str| Err(Diagnostic::unsupported(why));
     let (outputs, others) = graph.outputs().split_at(results.tensors);
@@ -471,7 +471,7 @@ fn check_outputs(graph: &Graph, results: &Results, context: &Context<'_>) -> Res
     for output in outputs {
         let Some(origins) = origins::origins(graph, context.registry, *output) else {
             return refused(
-                "a call that records gradients gives what nobody knows to be a tensor of its own",
+                "a call that records gradients returns a value not known to be a tensor of its own",
             );
         };
         let is_given =

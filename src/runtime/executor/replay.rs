@@ -134,7 +134,7 @@ fn record(
             }
             (other, _) => Ok(other.clone()),
         };
-        // The receiver stands in front, and is no tensor.
+        // The receiver stands in front, and is not a tensor.
         let (receiver, rest) = arguments.split_at(arguments.len() - inputs.len());
         let own = rest.iter().map(stand_in).collect::<Result<Vec<Value>>>()?;
         let all = receiver.iter().cloned().chain(own).collect();
@@ -175,7 +175,7 @@ fn parts(answer: Value) -> Result<(bool, Vec<Tensor>)> {
     Ok((is_tuple, items))
 }
 
-/// Why the work of a plan cannot be recorded, as far as it can be told before.
+/// Why the work of a plan cannot be recorded, as far as it is known beforehand.
 fn refuses(plan: &Plan, arguments: &[Value], registry: &Registry) -> Option<String> {
     let receivers = usize::from(matches!(arguments.first(), Some(Value::Object(_))));
     if !arguments[receivers..].iter().all(|value| matches!(value, Value::Tensor(t) if t.is_plain())) {

@@ -1,4 +1,4 @@
-//! Plans of programs: when they are built, when they hold, and that answers do not tell of them.
+//! Plans of programs: when they are built, when they hold, and that answers do not depend on them.
 
 use super::MAX_LOST;
 use crate::backends::by_name;

@@ -22,7 +22,7 @@ pub(super) struct Updates {
     constants: Vec<Tensor>,
 }
 
-/// Whether a call may be planned so: its arguments tell all that they share, and something may write to one of them.
+/// Whether a call may be planned so: its arguments determine all that they share, and something may write to one of them.
 pub(super) fn may_update(subject: &Subject<'_>) -> bool {
     let plain = |value: &Value| match value {
         Value::Tensor(tensor) => tensor.is_plain(),

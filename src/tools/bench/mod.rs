@@ -45,7 +45,7 @@ pub struct Options {
     /// First sizes of the inputs that are given by their sizes, one after the other: 1,8
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     batch: Vec<i64>,
-    /// Time another model, or other passes for the same model, in turn with each, and give the ratio: a file, or a pipeline
+    /// Time another model, or other passes for the same model, alternating with each, and print the ratio: a file, or a pipeline
     /// ('none' for no passes)
     #[arg(long, value_name = "FILE|PIPELINE")]
     baseline: Option<String>,

@@ -24,7 +24,7 @@ pub struct Options {
     /// What the graphs are drawn by
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Rules besides the built-in ones, for both drivers
+    /// Rules in addition to the built-in ones, for both drivers
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
     /// Only the rules of the file
@@ -256,7 +256,7 @@ impl Line {
     }
 }
 
-/// Ops that are no constants.
+/// Ops that are not constants.
 fn count(graph: &Graph) -> u64 {
     graph.all_ops().into_iter().filter(|op| graph.kind(*op) != "prim::Constant").count() as u64
 }

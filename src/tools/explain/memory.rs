@@ -1,4 +1,4 @@
-//! Memory of a call: what the ops of a plan give, in how much memory at one time, and what of it lies in memory that was there. It is told
+//! Memory of a call: what the ops of a plan give, in how much memory at one time, and what of it is in existing memory. It is reported
 //! of one call; how long a value lives follows from the graph. Work inside of blocks is not looked at.
 
 use super::super::table::bytes;

@@ -190,7 +190,7 @@ impl Inputs {
             .hint(format!("for example --input {}={example}", argument.name))
     }
 
-    /// What was taken without being told, as words: for a note to the user.
+    /// Defaulted inputs as text, for a note to the user.
     pub fn note(&self) -> Option<String> {
         let words: Vec<String> = self.words();
         self.made_up.then(|| {

@@ -1,4 +1,4 @@
-//! What is known of a program's inputs without being told: the sizes that a traced archive records, and the types of the
+//! What is known of a program's inputs by itself: the sizes that a traced archive records, and the types of the
 //! graph's inputs.
 
 use super::words::Spec;

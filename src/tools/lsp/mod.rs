@@ -38,7 +38,7 @@ use work::{Answer, Failure, Work};
 /// Words of `flambeau lsp`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Speak over standard input and output (the only way; editors often pass the word)
+    /// Communicate over standard input and output (the only transport; editors often pass this option)
     #[arg(long)]
     stdio: bool,
 }

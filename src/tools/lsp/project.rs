@@ -76,7 +76,7 @@ impl Project {
         self.loaded.clear();
         for root in self.roots.clone() {
             let file = root.join(NAME);
-            // A folder without one is no project of ours, which is well.
+            // A folder without one is not a project of ours, which is well.
             let Ok(text) = files::read_text(&file) else { continue };
             self.seen.push((file.clone(), text.clone()));
             match settings(&text) {

@@ -12,7 +12,7 @@ use crate::tools::judge::{Fault, Judge};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Runs the search and tells what it found; gives whether everything is well.
+/// Runs the search and reports what it found; returns whether no fault was found.
 pub(super) fn run(work: &Work<'_>, input: &Input, io: &mut Io<'_>) -> Result<bool> {
     let module = work.read(input, input.source.as_ref())?.map_err(fold)?.module;
     let judge = judge(work, input, &module, io)?;

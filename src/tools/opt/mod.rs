@@ -77,7 +77,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     work.all(&input, io)
 }
 
-/// What is worked on: text, or a file that is no text.
+/// What is worked on: text, or a file that is not text.
 pub(super) struct Input {
     pub(super) name: String,
     pub(super) source: Option<Arc<Source>>,
@@ -170,6 +170,6 @@ pub(super) fn read_text(
 /// Writes a module as graph text.
 pub fn print_module(module: &Module, no_locations: bool, io: &mut Io<'_>) {
     let options = if no_locations { PrintOptions::bare() } else { PrintOptions::default() };
-    // A closed pipe is no failure of the command.
+    // A closed pipe is not a failure of the command.
     let _ = module.write_text(io.out, &options);
 }

@@ -25,7 +25,7 @@ pub(super) struct Page {
     before: Module,
     sections: Vec<Section>,
     /// Explanations that stand on the page already.
-    told: usize,
+    reported: usize,
 }
 
 struct Section {
@@ -45,7 +45,7 @@ impl Page {
         module: Module,
     ) -> Page {
         let (registry, explanations) = (Arc::clone(registry), Arc::clone(explanations));
-        Page { registry, explanations, form, before: module, sections: Vec::new(), told: 0 }
+        Page { registry, explanations, form, before: module, sections: Vec::new(), reported: 0 }
     }
 
     /// The page, with a title to show.
@@ -131,8 +131,8 @@ impl Page {
 
     /// The rules that led to what the pass replaced.
     fn rules(&mut self, out: &mut String) {
-        let gathered = self.explanations.gathered(self.told);
-        self.told += gathered.len();
+        let gathered = self.explanations.gathered(self.reported);
+        self.reported += gathered.len();
         let steps: Vec<&Replacement> = gathered.iter().flat_map(|(_, _, report)| &report.steps).collect();
         if steps.is_empty() {
             return;

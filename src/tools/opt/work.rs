@@ -50,7 +50,7 @@ impl Output<'_> {
         text: &mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>,
     ) -> Result<()> {
         if self.path == Path::new("-") {
-            // A closed pipe is no failure of the command.
+            // A closed pipe is not a failure of the command.
             let _ = text(io.out);
             return Ok(());
         }

@@ -42,16 +42,16 @@ pub struct Options {
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
-    /// Refuse ops that do not exist or do not take their operands
+    /// Reject ops that do not exist or do not accept their operands
     #[arg(long)]
     strict: bool,
-    /// Where the best so far is kept [default: FILE.reduced.ir]; `-` writes it once to standard output
+    /// Where the smallest failing input so far is written [default: FILE.reduced.ir]; `-` writes it once to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Limit of tests
+    /// Maximum number of tests
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     max_tests: usize,
-    /// Say nothing but the result
+    /// Print only the result
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -261,7 +261,7 @@ impl Best<'_, '_> {
         })
     }
 
-    /// Writes the best so far, whole or not at all, so that stopping loses nothing; tells how far it is.
+    /// Writes the best so far, whole or not at all, so that stopping loses nothing; reports progress.
     fn keep(&mut self) -> Result<()> {
         if self.output != Path::new("-") {
             let path = self.io.path(self.output);

@@ -1,7 +1,7 @@
 //! Rows of a block: what stands above what, and in which order (Sugiyama's method).
 //!
 //! A node stands below all that it takes. Edges that cross rows get a waypoint in each, so that they run around
-//! nodes; then rows are sorted by the mean place of their neighbours, up and down in turn. All of it is linear in
+//! nodes; then rows are sorted by the mean place of their neighbours, up and down alternately. All of it is linear in
 //! the edges, but for the sorting.
 
 use super::model::Model;

@@ -113,7 +113,7 @@ impl Picture<'_> {
     /// Lines between the items of a block, each value's type at its first one.
     fn edges(&mut self, block: usize, x: f64, y: f64) {
         let (layers, items) = (&self.layers[block], &self.placed[block].items);
-        let mut told = None;
+        let mut labelled = None;
         let mut tips = BTreeMap::new();
         for edge in &layers.edges {
             let from = items[edge.from];
@@ -136,8 +136,8 @@ impl Picture<'_> {
             }
             let _ = writeln!(self.out, "<path class=\"e\" d=\"{path}\"/>");
             // Inputs say their type themselves.
-            if matches!(layers.items[edge.from], Item::Op(_)) && told != Some(edge.value) {
-                told = Some(edge.value);
+            if matches!(layers.items[edge.from], Item::Op(_)) && labelled != Some(edge.value) {
+                labelled = Some(edge.value);
                 let first = first.unwrap_or(start);
                 let (lx, ly) = if many {
                     // Words at one end stand above each other.

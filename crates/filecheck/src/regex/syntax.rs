@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 200;
 /// Largest count in `x{m,n}`.
 const MAX_REPEAT: usize = 255;
 
-/// Why a pattern is no regular expression; the text is what POSIX `regerror` says.
+/// Why a pattern is not a regular expression; the text is what POSIX `regerror` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegexError(pub &'static str);
 
