@@ -165,7 +165,7 @@ impl Graph {
         &self.operands.values[start..start + data.operand_len as usize]
     }
 
-    /// The n-th operand, if the op has so many.
+    /// The n-th operand, if there is one.
     pub fn operand(&self, op: OpId, n: usize) -> Option<ValueId> {
         self.operands(op).get(n).copied()
     }
@@ -185,7 +185,7 @@ impl Graph {
         self.ops[op.index()].result_len as usize
     }
 
-    /// The n-th result, if the op has so many.
+    /// The n-th result, if there is one.
     pub fn result(&self, op: OpId, n: usize) -> Option<ValueId> {
         let data = &self.ops[op.index()];
         match data.result_len {

@@ -23,13 +23,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokens::plain_number;
 
-/// After so many errors the rest of the text is not read.
+/// Maximum number of errors, after which the rest of the text is not read.
 const MAX_ERRORS: usize = 20;
 
-/// Blocks that may nest. The text of early returns nests one for each; whoever walks blocks does so with stack that grows.
+/// Blocks that may nest. The text of early returns nests one for each; walks of blocks grow their stack.
 const MAX_BLOCKS: usize = 10_000;
 
-/// Tells the type of a result that the text leaves out, from the op's kind and operands.
+/// Infers the type of a result that the text omits, from the op's kind and operands.
 pub type ResultTypes<'a> = &'a dyn Fn(&Graph, OpId, usize) -> Option<Type>;
 
 /// Which names values get.
@@ -38,7 +38,7 @@ pub enum Naming {
     /// All names of the text stay, so that printing gives the text again.
     #[default]
     Keep,
-    /// As PyTorch's parser does: inputs and block parameters keep names that are no numbers, everything else is
+    /// As PyTorch's parser does: inputs and block parameters keep names that are not numbers, everything else is
     /// numbered in order of definition.
     Torch,
     /// `Keep` for text in printed form that is the dump of a program, which has locations, scopes or subgraphs, or a

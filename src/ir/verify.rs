@@ -23,7 +23,7 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// After so many violations the rest of a graph is not checked.
+/// Maximum number of violations, after which the rest of a graph is not checked.
 const MAX_VIOLATIONS: usize = 100;
 /// How deep graphs may stand inside attributes.
 const MAX_SUBGRAPHS: usize = 64;

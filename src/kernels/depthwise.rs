@@ -397,7 +397,7 @@ fn slide_loop(job: &Slide<'_>, out: &mut [u8]) {
             let first = panel * PANEL;
             let (mut sums, mut inputs) = ([0i32; PANEL], [0i32; PANEL]);
             for rows in 0..p.row_quads() {
-                // What fills the last quad is no input.
+                // What fills the last quad is not an input.
                 let real = (p.rows - rows * QUAD).min(QUAD);
                 for column in 0..p.columns {
                     let place = (result * job.stride + column * job.dilation) * p.channels + first;

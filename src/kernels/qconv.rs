@@ -229,7 +229,7 @@ impl PackedConv {
                     .map(|(i, w)| {
                         let n = w.outputs();
                         let bias = bias.map(|b| &b[i * n..(i + 1) * n]);
-                        // Weights that pad runs are no weights.
+                        // Weights that pad runs are not weights.
                         let depth = taps * (self.merged.channels / self.merged.groups);
                         let plan = Plan { depth, ..w.plan(input, bias, relu)? };
                         Stage::rounding(plan, output, self.engine)

@@ -36,7 +36,7 @@ impl Agenda {
         Agenda::of(loaded, all)
     }
 
-    /// The classes that changed, and those at most so many levels above them; `above` are known to lie one level
+    /// The classes that changed, and those at most a number of levels above them; `above` are known to lie one level
     /// above something that did.
     pub(super) fn of_changed(loaded: &Loaded, changed: &[Id], above: &[Id], levels: u8) -> Agenda {
         let egraph = &loaded.egraph;

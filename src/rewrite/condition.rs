@@ -26,7 +26,7 @@ pub struct Seen {
     pub one_use: bool,
     /// Whether it may be None.
     pub may_be_none: bool,
-    /// The op that makes it, where nobody writes to it afterwards.
+    /// The op that makes it, if it is not written afterwards.
     pub maker: Option<Symbol>,
     /// Whether no op makes it: an input of the graph or of a block.
     pub is_input: bool,
@@ -36,7 +36,7 @@ pub struct Seen {
     pub device: Option<Device>,
 }
 
-/// Kinds of values that conditions tell apart.
+/// Kinds of values that conditions distinguish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A tensor.
@@ -58,7 +58,7 @@ pub enum Kind {
     Other,
 }
 
-/// Whoever knows terms by name.
+/// A lookup of terms by name.
 pub trait Subjects {
     /// What is known of a variable, a named term, or `result`.
     fn seen(&self, name: &str) -> Option<Seen>;

@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// What a matched op may do and still go with the match: nobody can tell.
+/// What a matched op may do and still be erased with the match: nothing observable.
 const HARMLESS: Effects = Effects::MAY_RAISE.union(Effects::IDENTITY);
 /// The name under which ops inside of a match are noted; rules cannot write it.
 const INSIDE: &str = "inside of the match";
@@ -31,10 +31,10 @@ pub struct Replaced {
     pub fired: IndexMap<Arc<str>, usize>,
 }
 
-/// Who decides whether a rewrite may be done: it is told the rule and the op at its root.
+/// Decides whether a rewrite may be done, given the rule and the op at its root.
 pub type Ask<'a> = dyn FnMut(&Graph, &CompiledRule, OpId) -> bool + 'a;
 
-/// Replaces what rules of a directed group match. The matched op goes, and what nobody but it used of the match; with
+/// Replaces what rules of a directed group match. The matched op is erased, with the ops of the match that only it used; with
 /// `keeps_matched` all of it stays, unused.
 pub fn replace(
     graph: &mut Graph,
@@ -145,7 +145,7 @@ impl<'a> Driver<'a> {
         Some(Names { graph: self.graph, subst: &found.subst, root, lists, count: found.count })
     }
 
-    /// Whether arithmetic and attributes of a right side have a value here, and it gives so many.
+    /// Whether arithmetic and attributes of a right side have a value here, and it gives the right number of them.
     fn can_make(&self, right: &Term, names: &Names<'_>, count: usize) -> bool {
         let gives = match right {
             Term::Op(node) if node.result.is_none() => {

@@ -4,7 +4,7 @@
 //!
 //! A class is decided at a time, those with the fewest choices first. What is sure to follow is counted at once: a
 //! class brings along all that every way to make it needs, and each of these costs at least its cheapest node. It
-//! knows nothing of places and identity: whoever writes the choice back decides whether it may stand there.
+//! knows nothing of places and identity: writing the choice back decides whether it is allowed there.
 
 use super::cost::CostModel;
 use super::language::{Head, Node, OpHead};

@@ -210,7 +210,7 @@ impl Subjects for Names<'_> {
         };
         let mut seen = seen_of(self.graph.ty(value), constant_of(self.graph, value).as_ref());
         seen.one_use = self.graph.has_one_use(value);
-        // Only ops in which nobody writes are looked at.
+        // Only ops without writes are considered.
         seen.maker = self.graph.def_op(value).map(|op| self.graph.kind(op));
         seen.is_input = seen.maker.is_none();
         if let (Some(op), Some(lists)) = (self.graph.def_op(value), self.lists)

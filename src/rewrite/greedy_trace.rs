@@ -1,4 +1,4 @@
-//! What the greedy driver writes down when somebody asks: each rewrite with its one rule, both sides and their cost,
+//! What the greedy driver records on request: each rewrite with its one rule, both sides and their cost,
 //! and for one rule also why its matches came to nothing. The forms are those of explained saturation.
 
 use super::attr_text;
@@ -21,7 +21,7 @@ pub(super) enum Reason {
     Written,
     /// An operand of the right side is not there yet.
     OutOfSight,
-    /// Somebody could tell.
+    /// The change would be observable.
     Identity,
     /// What it would save, and cost.
     NoGain(u64, u64),

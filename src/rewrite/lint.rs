@@ -41,7 +41,7 @@ pub fn lint(registry: &Registry, rules: &[Rule]) -> Vec<Diagnostic> {
         earlier.retain(|other| !beside(&rules[*other]) || rules[*other].group == rule.group);
         let taker = earlier.iter().find_map(|earlier| taken(rules, &compiled, *earlier, n));
         if let Some(odd) = taker {
-            // What meets this rule meets the one that takes all of it: to say so again would help nobody.
+            // What meets this rule meets the one that takes all of it: to repeat it would not help.
             found.push(odd);
             continue;
         }
@@ -269,7 +269,7 @@ fn overlapping(
     later: usize,
 ) -> Option<Diagnostic> {
     let meet = |a: &CompiledRule, b: &CompiledRule| {
-        // A special case of a general law is no overlap; neither are two sides of one condition.
+        // A special case of a general law is not an overlap; neither are two sides of one condition.
         let nested = covers(&a.left, &b.left, &mut Vec::new()) || covers(&b.left, &a.left, &mut Vec::new());
         let mut pairs = Vec::new();
         !nested && unify(&a.left, &b.left, &mut pairs) && !contradict(a, b, &pairs)
@@ -436,7 +436,7 @@ fn mentioned(conditions: &[&Condition]) -> Vec<Attr> {
     found
 }
 
-/// Everything that a variable of a type may be, as far as conditions tell things apart.
+/// Everything that a variable of a type may be, as far as conditions distinguish.
 fn universe(ty: &Type, mentioned: &[Attr]) -> Vec<Seen> {
     let ints = || mentioned.iter().cloned().chain([-2, -1, 0, 1, 2, i64::MAX, i64::MIN].map(Attr::Int));
     let constants = |kind: Kind, all: Vec<Attr>| -> Vec<Seen> {

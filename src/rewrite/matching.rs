@@ -54,7 +54,7 @@ impl<T: Copy> Subst<T> {
 enum Rest<'a> {
     /// All fits.
     Done,
-    /// A term at a class, among the first so many of its forms.
+    /// A term at a class, among a number of its first forms.
     At(&'a Term, Id, usize, &'a Rest<'a>),
     /// Terms against operands; a variadic term takes as many as are left over.
     Row(&'a [Term], &'a [Id], &'a Rest<'a>),
@@ -438,7 +438,7 @@ pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -
     })
 }
 
-/// The type of an op's one result, as far as its row can tell it from those of its operands.
+/// The type of an op's one result, as far as its row can infer it from those of its operands.
 fn inferred(loaded: &Loaded, op: &Op, children: &[Id]) -> Option<Type> {
     let schema = op.schema().ok()?;
     if schema.returns.len() != 1 || !schema.returns[0].ty.is_tensor() {
@@ -449,7 +449,7 @@ fn inferred(loaded: &Loaded, op: &Op, children: &[Id]) -> Option<Type> {
     let mut found = shapes::infer(&Operands::new(op, &values, &symbols))?;
     let Some(Known::Tensor(mut tensor)) = found.pop() else { return None };
     if symbols.get() != 0 {
-        // Sizes that only running it tells.
+        // Sizes that are only known by running it.
         (tensor.sizes, tensor.strides) = (None, None);
     }
     Some(Type::new(TypeKind::Tensor(tensor)))

@@ -1,5 +1,5 @@
 //! Op variables: `?f: elementwise(aten::t(?x))` stands for every op of a class, the same wherever `?f` stands. Such a rule is
-//! read once for each op of the table that is of the class and takes so many tensors; `?rest...` behind them stands for what
+//! read once for each op of the table that is of the class and takes that number of tensors; `?rest...` behind them stands for what
 //! else that op takes.
 
 use super::syntax::{OpTerm, Rule, RuleTerm, TermKind};
@@ -47,7 +47,7 @@ impl Schematic<'_> {
         Ok(found)
     }
 
-    /// The rule as it reads for one op, if that is of the class and takes so many tensors.
+    /// The rule instantiated for one op, if that is of the class and takes that number of tensors.
     pub(super) fn of(&self, op: &Op) -> Result<Option<Rule>> {
         if !is_elementwise(op) {
             return Ok(None);
@@ -81,7 +81,7 @@ fn is_elementwise(op: &Op) -> bool {
         })
 }
 
-/// Arguments that may be told apart by a variable: numbers, texts and what may be missing, but no further tensors.
+/// Arguments that a variable may distinguish: numbers, texts and optional ones, but no further tensors.
 fn is_plain(argument: &Argument) -> bool {
     let inner = match argument.ty.kind() {
         TypeKind::Optional(inner) => inner.kind(),

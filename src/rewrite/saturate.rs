@@ -20,7 +20,7 @@ use hashbrown::HashSet;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// Of the nodes that rules may add, equations (`~>`) add at most one in so many: the orders of a long chain of an associative op
+/// Of the nodes that rules may add, equations (`~>`) add at most one in this many: the orders of a long chain of an associative op
 /// are more than any budget, and other rules are to have theirs.
 const EQUATIONS_SHARE: usize = 4;
 /// Classes that a repair may look at for each firing since the last.
@@ -90,7 +90,7 @@ pub struct Report {
     pub steps: Vec<extract::Replacement>,
     /// Cost before and after, under the model in use.
     pub cost: (u64, u64),
-    /// What became of the rule that somebody asked about.
+    /// Outcome of the rule in question.
     pub why_not: Vec<WhyNot>,
 }
 
@@ -143,13 +143,13 @@ pub(super) struct Saturation<'r> {
     equated: usize,
     /// Nodes that an equation made, which says nothing of which side is better.
     pub(super) undirected: HashSet<Node>,
-    /// Nodes that a rule made by turning operands around: it does not turn them back.
+    /// Nodes that a rule made by swapping operands: it does not swap them back.
     turned: HashSet<Node>,
     /// See [`Settings::one_by_one`].
     one_by_one: bool,
     /// See [`Settings::contract`].
     pub(super) contract: Contract,
-    /// What was recorded, where somebody asks.
+    /// What was recorded, if requested.
     pub(super) trace: Option<Trace>,
     budget: Budget,
     /// Nodes that rules added.
@@ -224,7 +224,7 @@ impl<'r> Saturation<'r> {
         }
     }
 
-    /// Notes where the rule that somebody asks about would have fired under a weaker contract.
+    /// Notes where the rule in question would have fired under a weaker contract.
     fn refuse_left_out(&mut self, graph: &Graph) {
         let Some(name) = self.trace.as_ref().and_then(|trace| trace.why_not.clone()) else { return };
         let agenda = Agenda::of_all(&self.loaded);
@@ -294,7 +294,7 @@ impl<'r> Saturation<'r> {
         }
     }
 
-    /// Makes the two sides of a match equal, if the rule's conditions hold and nobody can tell.
+    /// Makes the two sides of a match equal, if the rule's conditions hold and the change is unobservable.
     fn fire(&mut self, graph: &Graph, n: usize, id: Id, subst: &Subst) {
         let rule = &self.rules[n];
         let root = self.loaded.egraph.find(id);
@@ -371,13 +371,13 @@ impl<'r> Saturation<'r> {
         self.loaded.egraph[root].nodes.iter().filter(|_| self.one_by_one).find(is_it).cloned()
     }
 
-    /// Notes why a match came to nothing, where somebody asks about the rule.
+    /// Notes why a match was not applied, for the rule in question.
     fn refuse(&mut self, graph: &Graph, n: usize, id: Id, subst: &Subst, reason: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace
             && trace.why_not.as_ref() == Some(&self.rules[n].name)
         {
             let (reason, root) = (reason(), self.loaded.egraph.find(id));
-            // What the rule itself made equal is no refusal.
+            // What the rule itself made equal is not a refusal.
             let own = |f: &Firing| f.rule == n && self.loaded.egraph.find(f.root) == root;
             if reason != trace::EQUAL || !self.firings.iter().any(own) {
                 trace.refuse(&self.loaded, graph, &self.rules[n], (id, subst), &reason);

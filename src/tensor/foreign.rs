@@ -143,7 +143,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..200 {
                         let storage = tensor.storage();
-                        let mut bytes = storage.write().expect("its turn comes");
+                        let mut bytes = storage.write().expect("the lock is granted");
                         let numbers: &mut [f32] = bytemuck::cast_slice_mut(&mut bytes);
                         // A writer that is alone sees one number everywhere.
                         assert!(numbers.iter().all(|x| *x == numbers[0]));

@@ -105,7 +105,7 @@ struct GradState {
     requires_grad: bool,
     grad: Option<Tensor>,
     node: Option<Arc<dyn Any + Send + Sync>>,
-    /// Of a view: the tensor that is no view itself and whose elements it shows.
+    /// Of a view: the tensor that is not a view itself and whose elements it shows.
     base: Option<Tensor>,
 }
 
@@ -424,7 +424,7 @@ impl Tensor {
     /// Whether autograd records operations on it.
     pub fn requires_grad(&self) -> bool {
         let state = self.0.grad.read();
-        // What is written to a base later shows in its views. A base is no view, so this ends.
+        // What is written to a base later shows in its views. A base is not a view, so this ends.
         state.requires_grad || state.base.as_ref().is_some_and(|base| base.0.grad.read().requires_grad)
     }
 
@@ -459,7 +459,7 @@ impl Tensor {
         self.0.grad.write().node = node;
     }
 
-    /// Of a view that autograd follows: the tensor that is no view itself and whose elements it shows.
+    /// Of a view that autograd follows: the tensor that is not a view itself and whose elements it shows.
     pub fn base(&self) -> Option<Tensor> {
         self.0.grad.read().base.clone()
     }

@@ -15,7 +15,7 @@ fn byte_of(c: char) -> Option<u8> {
     u8::try_from(byte).ok().filter(|byte| !byte.is_ascii())
 }
 
-/// Whether text holds bytes that are no characters.
+/// Whether text holds bytes that are not characters.
 pub fn has_stand_ins(text: &str) -> bool {
     // All of them begin with the same byte, which few texts have.
     text.as_bytes().contains(&0xf4) && text.chars().any(|c| byte_of(c).is_some())

@@ -245,7 +245,7 @@ impl Value {
         }
     }
 
-    /// The most exact type that the value itself tells.
+    /// The most precise type known from the value itself.
     pub fn ty(&self) -> Type {
         match self {
             Value::None | Value::Uninitialized => Type::none(),

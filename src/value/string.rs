@@ -26,7 +26,7 @@ const LONG_BYTES: usize = 1 << 12;
 const HEAD_BYTES: usize = 64;
 
 impl Text {
-    /// The characters, to be shared with what is no value.
+    /// The characters, to be shared with what is not a value.
     pub fn shared(&self) -> Arc<str> {
         match &self.0.text {
             Characters::Shared(text) => Arc::clone(text),

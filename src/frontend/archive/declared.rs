@@ -59,7 +59,7 @@ impl<'a> Declared<'a> {
         None
     }
 
-    /// Whether a value is of a type, as far as it tells without its parts, which are put on the list.
+    /// Whether a value is of a type, as far as it is known without its parts, which are put on the list.
     fn look(&self, pickle: &Pickle, id: NodeId, ty: &'a Type, work: &mut Vec<(NodeId, &'a Type)>) -> bool {
         use TypeKind as K;
         match (ty.kind(), pickle.node(id)) {

@@ -5,7 +5,7 @@ use std::fs::File;
 /// Maps a whole file for reading.
 ///
 /// # Safety
-/// Nobody may change or shorten the file as long as the map lives.
+/// The file must not be changed or truncated as long as the map lives.
 #[allow(
     unsafe_code,
     reason = "mapping a file is an unsafe call: another process could change the file, which the caller rules out"

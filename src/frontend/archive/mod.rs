@@ -50,7 +50,7 @@ use indexmap::IndexMap;
 pub struct Archive {
     bytes: Bytes,
     directory: zip::Directory,
-    /// What stands in pickles elsewhere, by their names, where the file is no zip file.
+    /// What stands in pickles elsewhere, by their names, where the file is not a zip file.
     trees: IndexMap<&'static str, Pickle>,
     limits: Limits,
     version: u64,
@@ -118,7 +118,7 @@ impl Archive {
     /// Opens a file by mapping it into memory, so that only what is looked at is read.
     ///
     /// # Safety
-    /// Nobody, of this process or another, may change or shorten the file as long as the archive lives, or a tensor that
+    /// No process may change or truncate the file as long as the archive lives, or a tensor that
     /// was loaded from it: memory that counts as constant would change, what was checked would no longer hold, and the
     /// system ends a program that reads behind the end of a shortened file.
     #[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]

@@ -1,5 +1,5 @@
 //! The zip container under a strict policy: the central directory, the local headers and the data
-//! descriptors must tell the same story and tile the file without a gap, so that no two readers can see
+//! descriptors must agree and tile the file without a gap, so that no two readers can see
 //! two different models in one file. It knows nothing of pickles, code or tensors.
 //!
 //! A reader of its own, because the policy is the point: it needs each raw field of each header, and the
@@ -520,7 +520,7 @@ fn damaged(what: impl std::fmt::Display) -> Diagnostic {
         .hint("save the model again with torch.jit.save, or fetch the file again")
 }
 
-/// Says what the file is instead, where its first bytes tell.
+/// Says what the file is instead, if its first bytes identify it.
 fn not_an_archive(file: &[u8]) -> Diagnostic {
     let is = |magic: &[u8]| file.starts_with(magic);
     if is(b"\x80\x02") || is(b"\x80\x04") {

@@ -136,7 +136,7 @@ fn holds_foreign_text(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// Whether the members of a list or dict tell their own type, so that no annotation is needed.
+/// Whether the members of a list or dict determine their own type, so that no annotation is needed.
 pub(super) fn tells_its_type(element: &Type) -> bool {
     use TypeKind::{Any, Interface, Number, Optional, Union};
     !matches!(element.kind(), Optional(_) | Union(_) | Number | Interface(_) | Any)

@@ -117,7 +117,7 @@ impl Body<'_, '_> {
     fn constant_text(&self, op: OpId) -> Result<String> {
         let ty = self.result_type(op)?;
         let value = constant::value(self.graph.attrs(op), Some(&ty))?;
-        // A list of another type than its items tell is annotated by the type of the constant.
+        // A list of another type than that of its items is annotated by the type of the constant.
         self.cx.constant(&value)
     }
 

@@ -88,7 +88,7 @@ pub fn print_one(registry: &Registry, module: &Module, function: &Function) -> R
     Ok((file.text.as_str().to_string(), cx.constants.into_inner()))
 }
 
-/// The names that a whole module is printed from: its functions that are no methods, and its classes.
+/// The names that a whole module is printed from: its functions that are not methods, and its classes.
 pub fn roots(module: &Module) -> Vec<Symbol> {
     let methods: IndexSet<Symbol> =
         module.classes.values().flat_map(|c| c.methods.values()).copied().collect();
@@ -156,7 +156,7 @@ impl Context<'_> {
     }
 
     /// Whether a type is a named tuple that the module defines. What an operator with several results gives has a name
-    /// too, that nobody can write.
+    /// too, that cannot be written in source.
     fn is_named_tuple(&self, ty: &Type) -> bool {
         let TypeKind::Tuple(_, Some(names)) = ty.kind() else { return false };
         self.module.named_tuples.contains_key(&names.name)

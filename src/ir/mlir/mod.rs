@@ -37,7 +37,7 @@ const YIELD: &str = "torch.yield";
 /// The attribute that says for which attributes the last regions stand.
 const SUBGRAPHS: &str = "torch.subgraphs";
 
-/// Whether a text is in MLIR's form: its first line that is no comment tells.
+/// Whether a text is in MLIR's form, by its first line that is not a comment.
 pub fn is_mlir(text: &str) -> bool {
     let first = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with("//"));
     let Some(first) = first else { return false };

@@ -60,7 +60,7 @@ impl ConvShape {
         self.padding != [[0; 2]; 2]
     }
 
-    /// Lines of padded images that so many lines of results read.
+    /// Lines of padded images that the given number of result lines read.
     fn reach(&self, rows: usize) -> usize {
         let window = self.kernel[0].saturating_sub(1).saturating_mul(self.dilation[0]).saturating_add(1);
         rows.saturating_sub(1).saturating_mul(self.stride[0]).saturating_add(window)
@@ -159,7 +159,7 @@ impl PackedConv {
         }
         let plain = s.kernel == [3; 2] && s.stride == [1; 2] && s.dilation == [1; 2] && s.groups == 1;
         let wide = s.in_channels >= LANES && s.out_channels >= LANES && layout == Layout::ChannelsLast;
-        // Of infinite weights transformed ones are no numbers.
+        // Of infinite weights transformed ones are not numbers.
         let finite = weights.iter().all(|w| w.is_finite());
         let transformed = if plain && wide && finite {
             Some(winograd::Packed::new(weights, s.in_channels, s.out_channels)?)

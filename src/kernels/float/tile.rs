@@ -446,7 +446,7 @@ pub(super) struct Tile<'a> {
     column: usize,
     pixel: usize,
     onto: bool,
-    /// Whether the sums have so many terms that they are added up in parts.
+    /// Whether the sums have enough terms to be added up in parts.
     long: bool,
     epilogue: Option<&'a Epilogue<'a>>,
 }

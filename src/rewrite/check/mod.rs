@@ -61,7 +61,7 @@ impl Effort {
 /// What the check found.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// No lie in so many valid instances.
+    /// No counterexample in this many valid instances.
     Sound {
         /// Valid instances.
         instances: usize,
@@ -97,7 +97,7 @@ impl Counterexample {
         let values = || self.variables.iter().map(|(_, v)| v).chain([&self.left]);
         let empty = values().any(|v| matches!(v, Value::Tensor(t) if t.numel() == 0));
         let strided = values().any(|v| matches!(v, Value::Tensor(t) if !t.is_contiguous()));
-        // Another rounding is the least telling difference: other libraries round in other ways.
+        // Different rounding is the least significant difference: other libraries round differently.
         let rounding = self.after.is_empty()
             && self.right.as_ref().is_ok_and(|right| compare::differ_by_rounding(&self.left, right));
         u32::from(self.right.is_err()) * 2

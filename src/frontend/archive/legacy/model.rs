@@ -36,7 +36,7 @@ pub(super) struct ParameterDef {
     pub(super) is_buffer: bool,
 }
 
-/// An attribute that is no tensor of its own.
+/// An attribute that is not a tensor of its own.
 #[derive(Debug)]
 pub(super) struct AttributeDef {
     pub(super) name: String,

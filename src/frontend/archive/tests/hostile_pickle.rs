@@ -97,7 +97,7 @@ fn containers() {
     let tagged =
         |value: &[u8], tag: &[u8]| [b"ctorch.jit._pickle\nrestore_type_tag\n", value, tag, b"\x86R"].concat();
     attribute("tag on an int", &tagged(b"K\x01", &text("int")), "stands on an int");
-    attribute("tag that is no str", &tagged(b"]", b"N"), "not a string");
+    attribute("tag that is not a str", &tagged(b"]", b"N"), "not a string");
     attribute("tag that lies", &tagged(b"]Na", &text("List[int]")), "List[int] contains None");
     attribute("long tag", &tagged(b"]", &text(&"x".repeat(70_000))), "70000 bytes");
     let once = tagged(b"]q\x01", &text("List[str]"));

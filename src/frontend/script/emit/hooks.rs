@@ -136,7 +136,7 @@ fn check_pre_hook(schema: &Schema, states_result: bool, takes: &[Type]) -> std::
             "returned the wrong type of: '{shown}'. The returned tuple contains the wrong inner types.\n"
         )),
         TypeKind::Tuple(..) => Ok(()),
-        // What is no tuple stands for the only argument.
+        // What is not a tuple stands for the only argument.
         _ if same(takes, std::slice::from_ref(&result)) => Ok(()),
         _ => Err(format!("returned the wrong type of: '{shown}'.")),
     }
