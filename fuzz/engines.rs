@@ -1,6 +1,6 @@
-//! What can be told of a program by each engine: results, what is left of the arguments, what is printed and raised. The
+//! The observable behaviour of a program in each engine: results, final values of the arguments, what is printed and raised. The
 //! interpreter without passes is the reference; the default pipeline, with plans and without, and loops over numbers as
-//! kernels, on the interpreter of kernels and compiled, must tell the same.
+//! kernels, on the interpreter of kernels and compiled, must agree.
 
 use flambeau::backends;
 use flambeau::diag::{Diagnostic, ErrorKind};
@@ -59,7 +59,7 @@ enum Seen {
 /// Runs a program by each engine.
 ///
 /// # Errors
-/// If one of them fails inside or tells something else; with the program.
+/// If one of them fails internally or disagrees; with the program.
 pub fn compare(text: &str) -> Result<Tally, String> {
     let mut tally = Tally::default();
     let registry = Registry::builtin();

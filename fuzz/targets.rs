@@ -59,7 +59,7 @@ fn source(data: &[u8]) {
     assert!(violations.is_empty(), "the compiler made an invalid graph: {violations:?}");
 }
 
-/// A program that the bytes choose: all engines must tell the same of it (`engines.rs`).
+/// A program that the bytes choose: all engines must agree on it (`engines.rs`).
 fn program(data: &[u8]) {
     if let Err(fault) = engines::compare(&programs::write(data)) {
         panic!("{fault}");

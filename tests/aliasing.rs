@@ -27,7 +27,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Pipelines and single passes under which nobody may tell a difference.
+/// Pipelines and single passes under which no difference may be observable.
 const PIPELINES: &[&str] =
     &["default", "optimize", "simplify", "remove-mutation", "loop-unrolling,cse,dce-graph"];
 
@@ -57,7 +57,7 @@ fn pipelines_keep_identity() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What a caller can tell of a run.
+/// What a caller can observe of a run.
 struct Observed {
     /// For each object, arguments first, the first object that is the same memory.
     identity: Vec<usize>,
@@ -266,7 +266,7 @@ impl Program {
         self.tensors.iter().chain(&self.lists).chain(copies).cloned().collect()
     }
 
-    /// A few outputs only, so that passes may change what nobody sees.
+    /// A few outputs only, so that passes may change what is not observed.
     fn some_outputs(&self) -> Vec<String> {
         let tensors = self.tensors.iter().rev().step_by(3).take(4);
         tensors.chain(self.lists.last()).cloned().collect()

@@ -15,7 +15,7 @@ const fn case(name: &'static str, make: fn() -> Vec<u8>, says: &'static str) -> 
     Archive { name, make, says }
 }
 
-/// A file of the archive, as its two headers tell it.
+/// A file of the archive, as its two headers describe it.
 #[derive(Clone)]
 struct Entry {
     name: Vec<u8>,

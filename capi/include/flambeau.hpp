@@ -176,7 +176,7 @@ class TensorOptions {
 inline TensorOptions dtype(ScalarType type) { return TensorOptions(type); }
 inline TensorOptions device(Device device) { return TensorOptions().device(device); }
 
-// Numbers in a row that somebody else owns: c10::IntArrayRef.
+// A non-owning array of numbers: c10::IntArrayRef.
 template <typename T>
 class ArrayRef {
  public:

@@ -663,7 +663,7 @@ pub(crate) fn call_python(
     })
 }
 
-/// What a function of Python gave as a value of the type that its annotation says, with PyTorch's words where it is none.
+/// What a function of Python gave as a value of the type that its annotation says, with PyTorch's wording where it is none.
 fn returned(object: &Bound<'_, PyAny>, given: &Value, ty: &Type) -> flambeau::diag::Result<Value> {
     static NOTHING: LazyLock<flambeau::ir::Module> = LazyLock::new(Default::default);
     flambeau::runtime::converted(given, ty, &NOTHING).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Diagnostics as Python's exceptions, in PyTorch's words: messages, places and hints are attributes besides.
+//! Diagnostics as Python's exceptions, in PyTorch's wording: messages, places and hints are attributes besides.
 
 use flambeau::diag::{Diagnostic, ErrorKind, Span, torch};
 use flambeau::runtime::traceback;

@@ -366,7 +366,7 @@ fn item_parameter(schema: &Schema, word: &str) -> Option<(Parameter, String)> {
     }
 }
 
-/// What a word stands for, with its annotation; None for words that are not parameters.
+/// The parameter that a name denotes, with its annotation; None for other names.
 fn parameter(op: &Op, schema: &Schema, word: &str, body: &str) -> Option<(Parameter, String)> {
     let tensor = || "Tensor".to_string();
     if let Some(index) = schema.argument_index(word) {

@@ -30,7 +30,7 @@ pub(crate) use counters::add_reasons;
 pub use counters::{DeviceReport, FusionCounters, FusionReport, LoopReport, Reasons};
 pub use function::KernelFunction;
 pub use group::{FusedGroup, Prepared, ProgramRunner};
-pub use scalars::{LoopRest, ScalarKernel};
+pub use scalars::{RemainingLoop, ScalarKernel};
 
 #[cfg(test)]
 mod tests;

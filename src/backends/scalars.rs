@@ -33,7 +33,7 @@ pub struct ScalarKernel {
 }
 
 /// The iterations that are left of a loop.
-pub struct LoopRest<'a> {
+pub struct RemainingLoop<'a> {
     /// How many iterations there are at most.
     pub trips: i64,
     /// The number of the next one.
@@ -89,7 +89,7 @@ impl ScalarKernel {
 
     /// Does what is left of a loop and gives the numbers that it carries behind the last iteration. None, with nothing changed,
     /// where the interpreter must do it, which is counted with its reason. Fails where the run must end.
-    pub fn run(&self, rest: &LoopRest<'_>) -> Result<Option<Vec<Value>>> {
+    pub fn run(&self, rest: &RemainingLoop<'_>) -> Result<Option<Vec<Value>>> {
         let executable = match self.compiled.get_or_make(|| self.compile()) {
             Ok(executable) => executable,
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
@@ -141,7 +141,7 @@ impl ScalarKernel {
     }
 
     /// Copies of the lists, those that grow with room for more.
-    fn lists(&self, rest: &LoopRest<'_>, room: usize) -> Result<SmallVec<[Elements; 2]>> {
+    fn lists(&self, rest: &RemainingLoop<'_>, room: usize) -> Result<SmallVec<[Elements; 2]>> {
         let writes = self.lowered.lists.iter().any(|used| used.written);
         let copy = |(used, list): (&ListUse, &List)| {
             if writes && rest.lists.iter().filter(|other| other.same(list)).count() > 1 {
@@ -155,7 +155,7 @@ impl ScalarKernel {
     fn launch(
         &self,
         executable: &dyn Executable,
-        rest: &LoopRest<'_>,
+        rest: &RemainingLoop<'_>,
         mut lists: SmallVec<[Elements; 2]>,
     ) -> Result<Vec<Value>> {
         let lowered = &self.lowered;

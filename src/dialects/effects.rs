@@ -27,7 +27,7 @@ impl Effects {
     /// Everything: an unknown op.
     pub const ALL: Effects = Effects(63);
 
-    /// The words of dialect files.
+    /// The keywords of dialect files.
     pub const NAMED: [(&'static str, Effects); 8] = [
         ("none", Effects::NONE),
         ("reads_world", Effects::READS_WORLD),
@@ -39,7 +39,7 @@ impl Effects {
         ("all", Effects::ALL),
     ];
 
-    /// What a word of dialect files means.
+    /// The effects that a keyword of dialect files denotes.
     pub fn by_name(word: &str) -> Option<Effects> {
         Effects::NAMED.iter().find(|(name, _)| *name == word).map(|(_, effects)| *effects)
     }

@@ -66,7 +66,7 @@ impl Structure {
         (!fits).then(|| format!("{} {}", graph.kind(op), self.demand()))
     }
 
-    /// The demand in words, to stand behind the name of the op.
+    /// The requirement as text, to follow the name of the op.
     pub fn demand(self) -> &'static str {
         match self {
             Structure::Leaf => "takes nothing, has no block and gives one value",
@@ -105,7 +105,7 @@ mod tests {
         });
         let [carry, dialects, ops] = found;
         assert_eq!(carry, dialects);
-        // The strictest may say the same in words of the schema.
+        // The strictest may say the same in terms of the schema.
         assert_eq!(carry.is_empty(), ops.is_empty(), "{ops:?}");
         carry
     }

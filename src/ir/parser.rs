@@ -153,12 +153,12 @@ struct Outcome<'a> {
     ty: u32,
 }
 
-/// Recently interned words of the text.
-struct Words<'a> {
+/// Recently interned symbols of the text.
+struct SymbolCache<'a> {
     slots: Vec<(&'a str, Symbol)>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> SymbolCache<'a> {
     const SLOTS: usize = 64;
 
     #[inline]
@@ -182,7 +182,7 @@ pub(super) struct GraphParser<'a, 'o> {
     options: ParseOptions<'o>,
     graph: Graph,
     names: Names<'a>,
-    words: Words<'a>,
+    symbols: SymbolCache<'a>,
     /// Simple types of the text by name, with their index in the graph.
     types: Vec<(&'a str, u32)>,
     last_file: (&'a str, Symbol),
@@ -209,7 +209,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             options,
             graph: Graph::new(),
             names: Names::new(text),
-            words: Words { slots: vec![("", Symbol::new("")); Words::SLOTS] },
+            symbols: SymbolCache { slots: vec![("", Symbol::new("")); SymbolCache::SLOTS] },
             types: Vec::new(),
             last_file: ("", Symbol::new("")),
             last_location: ("", LocationId::UNKNOWN),
@@ -513,7 +513,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             self.cursor.set_pos(kind_start);
             return Err(self.cursor.expected("the kind of an op, `dialect::name`"));
         }
-        let symbol = self.words.symbol(kind);
+        let symbol = self.symbols.symbol(kind);
         let op = self.graph.new_op(symbol);
         if self.options.record_places {
             self.places.resize(self.places.len().max(op.index() + 1), u32::MAX);
@@ -622,7 +622,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             _ => None,
         };
         self.cursor.advance(1);
-        let (graph, words) = (&mut self.graph, &mut self.words);
+        let (graph, words) = (&mut self.graph, &mut self.symbols);
         read_attrs(&mut self.cursor, expected.as_ref(), |name, attr| {
             graph.push_attr(op, words.symbol(name), attr);
         })

@@ -126,7 +126,7 @@ impl Unifier<'_> {
     }
 }
 
-/// The type that covers all of a non-empty list; the error says in PyTorch's words which element does not fit.
+/// The type that covers all of a non-empty list; the error says in PyTorch's wording which element does not fit.
 pub fn unify_list(
     types: &[Type],
     hierarchy: &dyn Hierarchy,

@@ -21,7 +21,7 @@ pub fn bailout_rest(template: &Graph, index: i64) -> Result<Graph> {
     let mut plain = template.clone();
     pass_on(&mut plain, Some(op));
     let takes = plain.operands(op).to_vec();
-    let (rest, captured) = Rest::new(&plain, &takes).build(op)?;
+    let (rest, captured) = Continuation::new(&plain, &takes).build(op)?;
     if captured.len() > takes.len() {
         let value = plain.display_name(captured[takes.len()]);
         return Err(Diagnostic::verify(format!(
@@ -34,7 +34,7 @@ pub fn bailout_rest(template: &Graph, index: i64) -> Result<Graph> {
 /// The values that the rest from a guard on takes: what is guarded, and what else is alive there.
 pub(super) fn live_at(graph: &Graph, guard: OpId) -> Result<Vec<ValueId>> {
     let guarded: Vec<ValueId> = graph.operands(guard).iter().take(1).copied().collect();
-    Rest::new(graph, &guarded).build(guard).map(|(_, captured)| captured)
+    Continuation::new(graph, &guarded).build(guard).map(|(_, captured)| captured)
 }
 
 /// Whether the rest of a graph can be made from an op on: it stands in no block but those of conditions and loops.
@@ -61,7 +61,7 @@ fn pass_on(graph: &mut Graph, but: Option<OpId>) {
     }
 }
 
-struct Rest<'a> {
+struct Continuation<'a> {
     old: &'a Graph,
     new: Graph,
     map: HashMap<ValueId, ValueId>,
@@ -69,9 +69,9 @@ struct Rest<'a> {
     captured: Vec<ValueId>,
 }
 
-impl<'a> Rest<'a> {
-    fn new(old: &'a Graph, takes: &[ValueId]) -> Rest<'a> {
-        let mut rest = Rest { old, new: Graph::new(), map: HashMap::new(), captured: Vec::new() };
+impl<'a> Continuation<'a> {
+    fn new(old: &'a Graph, takes: &[ValueId]) -> Continuation<'a> {
+        let mut rest = Continuation { old, new: Graph::new(), map: HashMap::new(), captured: Vec::new() };
         for value in takes {
             rest.capture(*value);
         }

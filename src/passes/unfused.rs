@@ -1,4 +1,4 @@
-//! Why ops stand outside of fusion groups, in words. It asks the same questions as `fuse`, of a graph that `fuse` has left.
+//! Reasons for ops outside of fusion groups, as text. It asks the same questions as `fuse`, of a graph that `fuse` has left.
 
 use super::fuse::{is_fusible, stays_in_stretch};
 use super::fuse_rows::row_work;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) enum Reason {
     /// The condition of this number.
     Condition(usize),
-    /// The rule promises less than the contract in force, in words.
+    /// The rule promises less than the contract in force, as text.
     Contract(String),
     /// The right side would look at contents that change.
     Written,

@@ -109,7 +109,7 @@ fn syntax(source: &Arc<Source>, base: usize, error: &pest::error::Error<R>) -> D
         .hint("a rule reads: rule NAME exact LEFT => RIGHT if CONDITION")
 }
 
-/// What may stand at a place, in words.
+/// What may occur at a place, as text.
 fn expected(rules: &[R]) -> String {
     let word = |wanted: &R| match wanted {
         R::EOI | R::rule | R::kw_rule => "`rule`",

@@ -119,7 +119,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// One that nobody asked yet; `fails` lets it always miss.
+    /// One that was not checked yet; `fails` makes it always fail.
     pub(super) fn new(kind: GuardKind, of: String, fails: bool, forced: Option<Arc<Forced>>) -> Arc<Check> {
         Arc::new(Check { kind, of, held: AtomicU64::new(0), missed: AtomicU64::new(0), fails, forced })
     }

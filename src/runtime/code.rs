@@ -28,7 +28,7 @@ use hashbrown::{HashMap, HashSet};
 use sites::{site, span_of};
 use std::sync::Arc;
 
-pub(super) use bailouts::Rest;
+pub(super) use bailouts::Continuation;
 
 /// Graphs nested deeper are refused: each runs within a call of the one around it.
 const MAX_DEPTH: usize = 400;
@@ -39,7 +39,7 @@ pub(super) type Register = u32;
 /// The op of a step that was made for none: the return from a function.
 pub(super) const NO_OP: u32 = u32::MAX;
 
-/// Where a result goes that nobody uses.
+/// The destination of unused results.
 pub(super) const NOWHERE: Register = u32::MAX;
 
 /// Where a step takes an operand from.
@@ -90,7 +90,7 @@ pub(super) enum Action {
     /// Goes to another step if the operand has a type.
     JumpIfOf(Type, usize, Arc<Check>),
     /// Leaves the function: it goes on as other code does with the operands.
-    GoOn(Box<Rest>),
+    GoOn(Box<Continuation>),
     /// Begins an iteration of a loop: operands are the greatest number of iterations and the condition, the result is the
     /// iteration's number, `counter` counts. Leaves the loop by going to `exit`. A kernel may do all iterations that are left.
     Iteration { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
@@ -247,7 +247,7 @@ fn compile_block(
     Ok(compiler.code)
 }
 
-/// A value that nobody uses after some op of its own block.
+/// A value that is dead after some op of its own block.
 #[derive(Clone, Copy)]
 struct Death {
     value: ValueId,
@@ -605,7 +605,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Gives a value a register, unless nobody uses it.
+    /// Gives a value a register, unless it is unused.
     fn define(&mut self, value: ValueId) -> Result<Register> {
         if !self.graph.has_uses(value) {
             return Ok(NOWHERE);

@@ -3,7 +3,7 @@
 //! diagnostic with the chain of calls.
 
 use super::arithmetic::Arithmetic;
-use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Rest, Step};
+use super::code::{Action, Bound, Code, Continuation, NOWHERE, Operand, Register, Step};
 use super::derivatives::Derivatives;
 use super::instance::is_instance;
 use super::loops::CompiledLoop;
@@ -269,7 +269,7 @@ impl Machine<'_> {
         Ok(done)
     }
 
-    /// The values that a step of the innermost function gave; None for one that nobody uses.
+    /// The values that a step of the innermost function gave; None for an unused one.
     fn results_of(&self, step: &Step) -> Values {
         step.results.iter().map(|register| self.read(*register).unwrap_or_default()).collect()
     }
@@ -473,7 +473,7 @@ impl Machine<'_> {
         (!span.source().name().starts_with("<the ")).then_some(span)
     }
 
-    /// Whether somebody looks on, op by op.
+    /// Whether there is an observer of ops.
     pub(super) fn is_watched(&self) -> bool {
         self.watcher.is_some()
     }
@@ -491,7 +491,7 @@ impl Machine<'_> {
     }
 
     /// Ends the innermost function and begins what it goes on as, in its place.
-    fn go_on(&mut self, step: &Step, rest: &Rest) -> Result<()> {
+    fn go_on(&mut self, step: &Step, rest: &Continuation) -> Result<()> {
         let operands = self.operands(step).into_vec();
         let Some(ended) = self.frames.pop() else {
             return Err(Diagnostic::internal("a bailout without a call"));

@@ -5,7 +5,7 @@
 
 use super::code::{Compiler, Context, Operand, Register, Step};
 use super::interpreter::{Machine, Values};
-use crate::backends::{self, Backend, LoopRest, ScalarKernel};
+use crate::backends::{self, Backend, RemainingLoop, ScalarKernel};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
 use crate::lowering::scalars::pass::KERNEL;
@@ -133,7 +133,7 @@ impl Machine<'_> {
         }
         let carried: Values = compiled.carried.iter().map(|r| self.read(*r)).collect::<Result<_>>()?;
         let outer: Values = compiled.outer.iter().map(|o| self.look(o)).collect::<Result<_>>()?;
-        let rest = LoopRest {
+        let rest = RemainingLoop {
             trips,
             trip: iteration,
             goes_on: true,

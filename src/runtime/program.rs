@@ -106,8 +106,8 @@ impl Program {
         self.with_module(self.0.module.clone(), Setting { backend: Some(backend), ..self.setting() })
     }
 
-    /// The same program with a plan for each kind of arguments that a function is called with from outside: attributes that
-    /// nobody writes become constants, sizes are known, and all that follows from both. Answers stay the same; what cannot
+    /// The same program with a plan for each kind of arguments that a function is called with from outside: attributes that are
+    /// never written become constants, sizes are known, and all that follows from both. Answers stay the same; what cannot
     /// be planned runs as it would without, and is counted.
     pub fn planned(&self) -> Program {
         let mut module = self.0.module.clone();
@@ -118,7 +118,7 @@ impl Program {
         self.with_module(module, Setting { plans, is_prepared, ..self.setting() })
     }
 
-    /// As [`Program::planned`], with plans kept for so many kinds of arguments of a function at least, whatever runs say.
+    /// As [`Program::planned`], with plans kept for at least `kinds` kinds of arguments of a function, whatever runs say.
     pub(crate) fn planned_for(&self, kinds: usize) -> Program {
         let planned = self.planned();
         let plans = planned.0.executor.as_ref().map(|_| kinds);
@@ -144,7 +144,7 @@ impl Program {
         self.with_module(self.0.module.clone(), Setting { fails: Some(number), ..self.setting() })
     }
 
-    /// The same program, whose plans keep at most so many bytes for the backward of a call, as far as types determine it and
+    /// The same program, whose plans keep a limited number of bytes for the backward of a call, as far as types determine it and
     /// arguments can give the rest again: what would be more is computed again in the backward, products too, the cheapest first. Gradients
     /// stay the same. [`PlanReport::kept_bytes`] says what is kept.
     pub fn keeping_at_most(&self, bytes: u64) -> Program {
@@ -213,7 +213,7 @@ impl Program {
         }
     }
 
-    /// The same program with compiled backwards for fusion groups whose largest input has at least so many elements; smaller
+    /// The same program with compiled backwards for fusion groups whose largest input has at least `elements` elements; smaller
     /// ones are recorded op by op.
     pub fn differentiating_from(&self, elements: usize) -> Program {
         let setting = Setting { differentiates_from: Some(elements), ..self.setting() };
@@ -632,7 +632,7 @@ impl Inner {
         self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))
     }
 
-    /// Runs a plan: as recorded work of the device where it has some, unless somebody looks on.
+    /// Runs a plan: as recorded work of the device where it has some, unless there is an observer.
     fn execute_plan(&self, plan: &Plan, arguments: Vec<Value>, run: &Run) -> Result<Value> {
         if let Some(backend) = self.backend.as_ref().filter(|_| self.device.is_some())
             && run.watcher().is_none()

@@ -94,7 +94,7 @@ fn gradients_of_a_whole_call_are_those_of_the_tape() {
     assert!(report.kept_bytes > 0);
 }
 
-/// Whoever runs the forward again reads the numbers that it drew.
+/// Recomputation of the forward reads the numbers that it drew.
 #[test]
 fn random_numbers_are_drawn_once_a_call() {
     let (by_plan, by_tape) = (program(DRAWN, true), program(DRAWN, false));

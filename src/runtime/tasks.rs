@@ -1,4 +1,4 @@
-//! Forked work. A future carries its work; a thread for tasks takes it if one is idle, else whoever waits does.
+//! Forked work. A future carries its work; a thread for tasks takes it if one is idle, else the waiter does.
 
 use crate::diag::{Diagnostic, Result};
 use crate::resources::tasks;

@@ -43,7 +43,7 @@ impl Described {
     /// A storage over the memory, `nbytes` bytes of it, that `owner` keeps.
     ///
     /// # Safety
-    /// Until `owner` is dropped the memory must be as it is described and stay at its place; nobody may write to it while an
+    /// Until `owner` is dropped the memory must match its description and stay in place; it must not be written while an
     /// operation runs on a tensor over it, nor read it while one writes.
     pub unsafe fn storage(&self, nbytes: usize, owner: impl Send + Sync + 'static) -> Storage {
         if self.readonly {
@@ -88,7 +88,7 @@ impl<O: Send + Sync> HostBytes for ReadOnly<O> {
         if self.nbytes == 0 {
             return &[];
         }
-        // SAFETY: whoever made the storage promised that the owner keeps these bytes.
+        // SAFETY: the creator of the storage promised that the owner keeps these bytes.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.nbytes) }
     }
 }

@@ -147,7 +147,7 @@ impl Tensor {
     }
 
     /// Whether no other tensor and nothing else has this tensor or its memory, which it fills from the first byte to the last in
-    /// row-major order: whoever has it may hand it on as new. Never of memory that is not ours.
+    /// row-major order: the caller may return it as new. Never of memory that is not ours.
     pub fn is_sole(&self) -> bool {
         let meta = self.0.meta.read();
         let whole = meta.layout.offset == 0
@@ -300,7 +300,7 @@ impl Tensor {
         self.0.meta.read().clone()
     }
 
-    /// The metadata, about to be changed: whoever counts changes sees one.
+    /// The metadata, about to be changed: version counters see a change.
     fn change_meta(&self) -> RwLockWriteGuard<'_, Snapshot> {
         let meta = self.0.meta.write();
         self.0.changes.fetch_add(1, Ordering::Release);

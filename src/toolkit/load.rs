@@ -171,7 +171,7 @@ pub fn load_model(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Lo
 /// The same, and an archive is mapped into memory: its tensors lie in the file until they are written.
 ///
 /// # Safety
-/// See [`archive::Archive::map`]: nobody may change the file as long as anything of the program lives.
+/// See [`archive::Archive::map`]: the file must not change as long as anything of the program lives.
 #[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]
 pub unsafe fn load_mapped(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Loaded> {
     load_opened(path, run, registry, &|path| {

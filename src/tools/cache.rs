@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Words of `flambeau cache`.
+/// Options of `flambeau cache`.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(subcommand)]

@@ -17,7 +17,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Words of `flambeau demo`.
+/// Options of `flambeau demo`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive; next to it, FILE.json has arguments and PyTorch's answer

@@ -40,7 +40,7 @@ const WARMUP: usize = 3;
 /// Calls that are looked at; times are means of them.
 const CALLS: u32 = 5;
 
-/// Words of `flambeau explain`.
+/// Options of `flambeau explain`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text

@@ -15,7 +15,7 @@ use indexmap::IndexSet;
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 
-/// Words of `flambeau inspect`.
+/// Options of `flambeau inspect`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive
@@ -36,7 +36,7 @@ pub struct Options {
     pub(in crate::tools) limits: LimitOptions,
 }
 
-/// At most so many rows of a list are shown, and so many bytes of a path.
+/// Maximum number of rows of a list that are shown, and of bytes of a path.
 const MAX_ROWS: usize = 100_000;
 const MAX_PATH: usize = 1000;
 

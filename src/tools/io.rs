@@ -64,7 +64,7 @@ pub struct Io<'a> {
 }
 
 impl<'a> Io<'a> {
-    /// Streams that nobody watches: pipes, files, tests.
+    /// Streams that are not a terminal: pipes, files, tests.
     pub fn new(
         toolkit: &'a Toolkit,
         directory: &'a Path,

@@ -13,7 +13,7 @@ enum Status {
     Yes,
     /// As in PyTorch, which supports a part of what Python has.
     Part,
-    /// An error of PyTorch's, with its words.
+    /// An error of PyTorch's, with its message.
     Refused,
 }
 

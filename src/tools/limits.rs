@@ -1,4 +1,4 @@
-//! The words of the command line that bound what a command may use, the same for all commands that load or run.
+//! Options that bound what a command may use, the same for all commands that load or run.
 
 use super::watch::{self, Watch};
 use crate::dialects::{Limits, Run};
@@ -8,7 +8,7 @@ use clap::Args;
 use std::io::Write;
 use std::time::Duration;
 
-/// Limits of a command, at any place among its words.
+/// Limits of a command, at any place among its options.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits, for programs that are not trusted")]
 pub struct LimitOptions {
@@ -89,7 +89,7 @@ impl LimitOptions {
         self.watched(self.timeout, None, watch::CASE_GRACE)
     }
 
-    /// The same for the memory of so many cases side by side.
+    /// The same for the memory of a number of cases in parallel.
     pub fn watch_memory_of(&self, cases: usize) -> Watch {
         let bytes = self.max_memory.map(|bytes| bytes.saturating_mul(cases.max(1) as u64));
         self.watched(None, bytes, watch::GRACE)

@@ -10,7 +10,7 @@ use crate::toolkit::Toolkit;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-/// The words of a command that say what rules must promise.
+/// Options of a command for the contract of rules.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Numerics {
     /// Contract of rewrite rules where the pipeline does not set one: 'exact' (same bits; the default), 'nan-relaxed' or

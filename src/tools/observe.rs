@@ -20,7 +20,7 @@ pub enum Event<'a> {
     Ran {
         /// The op's index in the graph.
         op: u32,
-        /// What the step gave; None for results that nobody uses.
+        /// What the step gave; None for unused results.
         results: &'a [Value],
         /// When it began; it ends now.
         begin: Instant,

@@ -41,7 +41,7 @@ pub fn check_name(path: &Path) -> Result<()> {
     form(path).map(|_| ())
 }
 
-/// Writes an answer; gives in words what was written.
+/// Writes an answer; returns a description of what was written.
 pub fn write(path: &Path, value: &Value) -> Result<String> {
     let form = form(path)?;
     let (bytes, written) = match form {
@@ -69,7 +69,7 @@ pub fn write(path: &Path, value: &Value) -> Result<String> {
     Ok(written)
 }
 
-/// Writes tensors by name to a `.npz` or `.safetensors` file; gives in words what was written.
+/// Writes tensors by name to a `.npz` or `.safetensors` file; returns a description of what was written.
 pub fn write_tensors(path: &Path, tensors: &[(String, Tensor)]) -> Result<String> {
     let form = form(path)?;
     if form != Form::Npz && form != Form::Safetensors {

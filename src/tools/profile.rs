@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// What PyTorch does to a graph before it is profiled, and the profiles.
 const PASSES: &str = "insensitive-optimization,profile";
 
-/// Words of `flambeau profile`.
+/// Options of `flambeau profile`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text

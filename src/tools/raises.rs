@@ -2,7 +2,7 @@
 
 use super::case::Raises;
 
-/// First words of what the interpreter raises.
+/// Prefixes of what the interpreter raises.
 const INTERPRETER: &str = "The following operation failed in the TorchScript interpreter.";
 
 /// What of a message is compared.

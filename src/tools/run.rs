@@ -21,7 +21,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Words of `flambeau run`.
+/// Options of `flambeau run`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text
@@ -138,7 +138,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
     let file = io.path(&options.file);
     let mut loaded = match options.mmap {
-        // SAFETY: the user asks for it with --mmap, whose help says that nobody may change the file.
+        // SAFETY: the user asks for it with --mmap, whose help says that the file must not change.
         #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
         true => unsafe { load_mapped(&file, &run, registry)? },
         false => load_shown(&file, &run, registry, io)?,

@@ -30,7 +30,7 @@ fn check(text: &str) -> Result<()> {
 const NUM_THREADS: &str = "FLAMBEAU_NUM_THREADS";
 
 impl ThreadOptions {
-    /// Lets the loops of this process run on so many threads.
+    /// Sets the number of threads for the loops of this process.
     pub fn set(self) {
         pool::set_threads(self.threads);
     }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Words of `flambeau train`.
+/// Options of `flambeau train`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive
@@ -177,7 +177,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The trainer that the words describe.
+/// The trainer that the options describe.
 fn trainer(options: &Options, program: &Program, io: &mut Io<'_>) -> Result<Trainer> {
     let program = options.first.planned(program, options.plans, &options.file, io)?;
     let program = options.kept.apply(program);

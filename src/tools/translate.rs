@@ -22,7 +22,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Words of `flambeau translate`.
+/// Options of `flambeau translate`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// Graph text, TorchScript source or a .pt archive; `-` is standard input

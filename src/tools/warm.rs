@@ -15,7 +15,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Words of `flambeau warm`.
+/// Options of `flambeau warm`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text

@@ -136,7 +136,7 @@ fn end_process(why: &Diagnostic) -> ! {
     if says.is_ok() {
         let _ = done.recv_timeout(LAST_WORDS);
     }
-    // Tests and interestingness scripts that run would go on without anybody who waits for them.
+    // Tests and interestingness scripts that run would go on without a parent that waits for them.
     lit::end_programs();
     files::remove_temporary();
     // What libraries do at the end may wait for the work that is going on.

@@ -3,7 +3,7 @@
 //! there as one of the last 128 code points (U+10FF80 to U+10FFFF, which are for private use), and so do the bytes of such
 //! code points themselves. The mapping is one to one, and text without stand-ins, nearly all, is what it looks like.
 //!
-//! Whoever counts, cuts, searches or orders text asks for its [`bytes`]; whoever joins pieces calls [`joined`].
+//! Code that counts, cuts, searches or orders text uses its [`bytes`]; code that joins pieces calls [`joined`].
 
 use std::borrow::Cow;
 

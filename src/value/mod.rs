@@ -99,7 +99,7 @@ impl Value {
         matches!(self, Value::None)
     }
 
-    /// The kind in words, for error messages.
+    /// The kind as text, for error messages.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Value::None => "None",

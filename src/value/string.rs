@@ -20,7 +20,7 @@ enum Characters {
     Long(String),
 }
 
-/// Text of so many bytes is long.
+/// Text of this many bytes is long.
 const LONG_BYTES: usize = 1 << 12;
 /// Bytes that a text takes besides its characters.
 const HEAD_BYTES: usize = 64;

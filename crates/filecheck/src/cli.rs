@@ -1,6 +1,6 @@
-//! The words of the command line, read as LLVM's tools read theirs.
+//! The command line, parsed as LLVM's tools parse theirs.
 //!
-//! An option has one dash or two, its value stands behind `=` or in the next word, `--` ends the options.
+//! An option has one dash or two, its value follows `=` or is the next argument, `--` ends the options.
 
 use super::run::{FAILED, GOOD, Run, UNUSABLE};
 use super::search::distance;
@@ -24,7 +24,7 @@ enum Takes {
     Joined,
 }
 
-/// All options. The first of several that are equally near to an unknown word is suggested.
+/// All options. The first of several that are equally close to an unknown option is suggested.
 const OPTIONS: &[(&str, Takes)] = &[
     ("h", Takes::Nothing),
     ("help", Takes::Nothing),
@@ -54,13 +54,13 @@ const OPTIONS: &[(&str, Takes)] = &[
     ("strict-whitespace", Takes::Truth),
 ];
 
-/// Longest file of words, and how many are read: files may name each other.
+/// Longest response file, and how many are read: files may name each other.
 const MAX_RESPONSE: u64 = 1 << 20;
 const MAX_RESPONSES: usize = 64;
 
-/// The command. `args[0]` is the name it was called by; `env_opts` is the value of `FILECHECK_OPTS`, whose words
+/// The command. `args[0]` is the name it was called by; `env_opts` is the value of `FILECHECK_OPTS`, whose options
 /// come before the others. Colours are written only with `--color`. Gives the exit status: 0 if all checks
-/// hold, 1 if one fails, 2 if there is nothing to check with (1 for words that make no sense).
+/// hold, 1 if one fails, 2 if there is nothing to check with (1 for invalid options).
 pub fn main(
     args: &[OsString],
     env_opts: Option<&str>,
@@ -110,7 +110,7 @@ pub fn main_in(
     status
 }
 
-/// Runs with good words.
+/// Runs with valid options.
 fn start(
     options: &Options,
     check_file: Option<String>,
@@ -141,7 +141,7 @@ fn start(
     run.run((&check_name, check_text), |console| files.read(input_file, "input", console))
 }
 
-/// Puts the words of a file in the place of `@FILE`, those of its own `@FILE` too. One that cannot be read stays as it is.
+/// Replaces `@FILE` by the arguments in a file, recursively. One that cannot be read stays unchanged.
 fn respond(directory: &Path, words: Vec<String>) -> Vec<String> {
     let mut left: Vec<String> = words.into_iter().rev().collect();
     let (mut out, mut files) = (Vec::new(), 0);
@@ -222,7 +222,7 @@ fn bad_prefix(options: &Options) -> Option<String> {
     None
 }
 
-/// Why reading the words ends early.
+/// Why parsing the options ends early.
 enum Ending {
     /// Something is wrong; it was said.
     Failed,
@@ -390,10 +390,10 @@ impl<'a> CommandLine<'a> {
     }
 }
 
-/// An option as it stands in a word: its name, what it takes, and the value behind the name.
+/// An option within an argument: its name, what it takes, and the value after the name.
 type Found<'w> = (&'static str, Takes, Option<&'w str>);
 
-/// The options of one letter that share a word: `-vvv`, `-vDX=1`. The last one may have a value.
+/// One-letter options that share an argument: `-vvv`, `-vDX=1`. The last one may have a value.
 fn grouped(argument: &str) -> Option<Vec<Found<'_>>> {
     let mut found = Vec::new();
     let mut rest = argument;
@@ -411,7 +411,7 @@ fn grouped(argument: &str) -> Option<Vec<Found<'_>>> {
     (found.len() > 1).then_some(found)
 }
 
-/// The option that a word without its dashes names, and the value behind the name.
+/// The option that an argument without its dashes names, and the value after the name.
 fn lookup(argument: &str) -> Option<Found<'_>> {
     let (name, value) = match argument.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -443,7 +443,7 @@ fn number(text: &str) -> Option<usize> {
     u32::from_str_radix(digits, radix).ok().filter(|_| plain).map(|number| number as usize)
 }
 
-/// The words of `FILECHECK_OPTS`: blanks part them, quotes and backslashes protect.
+/// The options of `FILECHECK_OPTS`, separated by blanks, with quotes and backslash escapes.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

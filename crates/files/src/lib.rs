@@ -270,7 +270,7 @@ mod tests {
         let folder = Temporary::new("private").expect("a folder");
         let victim = folder.path().join("victim");
         create(&victim, b"untouched").expect("a file");
-        // Somebody who guesses the names lays links in their way.
+        // An attacker who guesses the names places links there.
         for n in 0..3 {
             let name = format!("case-{}-{n}.ir", std::process::id());
             std::os::unix::fs::symlink(&victim, folder.path().join(name)).expect("a link");

@@ -1,6 +1,6 @@
 //! Commands that need no program: `echo`, `cat`, `diff`, `count`, `split-file` and their like.
 
-use super::words::{absolute, options, python_error};
+use super::args::{absolute, options, python_error};
 use super::{Call, difference};
 use flambeau_files as files;
 use std::collections::BTreeMap;
@@ -183,7 +183,7 @@ fn shown(byte: u8, (codes, ends, tabs): (bool, bool, bool)) -> Vec<u8> {
     }
 }
 
-/// `reveal-ansi-escapes`: colours of terminals as words, `<bold-red>`.
+/// `reveal-ansi-escapes`: terminal colours as text, `<bold-red>`.
 fn reveal(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
     if let Some(arg) = args.first() {
         return Err(refuse(arg));
@@ -211,7 +211,7 @@ fn reveal(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
     Ok(0)
 }
 
-/// The words for the codes of a colour: `0;1;31` is bold-red.
+/// The names for the codes of a colour: `0;1;31` is bold-red.
 fn colour(codes: &str) -> Option<String> {
     const COLOURS: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
     let codes: Vec<usize> = codes.split(';').map(|code| code.parse().ok()).collect::<Option<_>>()?;

@@ -3,9 +3,9 @@
 //! The commands of a pipe run one after the other, each on the whole output of the one before. What each did is reported
 //! when the pipe has ended, in lit's own form.
 
+use super::args::{absolute, python_error, quoted, repr};
 use super::process::{self, Ran, Start};
 use super::syntax::{Command, Pipeline, Redirect, When, Word};
-use super::words::{absolute, python_error, quoted, repr};
 use super::{Config, inside};
 use flambeau_files as files;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// The shell's words that set rights and limits.
+    /// The shell's commands that set permissions and limits.
     pub(super) fn limits(&self) -> String {
         let mut out = String::new();
         if let Some(mask) = self.umask {

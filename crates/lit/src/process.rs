@@ -2,8 +2,8 @@
 //!
 //! Every run has a time limit, and output is bounded.
 
+use super::args::python_error;
 use super::exec::{Broken, Environment};
-use super::words::python_error;
 use super::{Tool, builtin};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

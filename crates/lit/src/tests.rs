@@ -580,7 +580,7 @@ fn what_is_told_can_be_chosen() {
     let few = out(&["--print-result-after=failed"]);
     assert!(few.contains("FAIL: suite :: c.test (3 of 3)") && !few.contains("PASS"), "{few}");
     assert!(!out(&["--print-result-after=off"]).contains("suite :: c.test (3 of 3)"));
-    // The later word wins.
+    // The later option wins.
     assert!(!out(&["-a", "--print-result-after=failed"]).contains("# | good"));
     assert!(out(&["--print-result-after=off", "-a"]).contains("# | good"));
     assert!(

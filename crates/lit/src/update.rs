@@ -37,7 +37,7 @@ pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) 
             if seen.contains(&prefix) {
                 continue;
             }
-            // Checks that hold stay as somebody wrote them.
+            // Checks that hold stay unchanged.
             if shell.run(std::slice::from_ref(&pipeline)).map_err(message)? == 0 {
                 seen.push(prefix);
                 continue;

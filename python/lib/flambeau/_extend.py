@@ -173,7 +173,7 @@ def _rule_text(function: Callable[..., Any], contract: str) -> tuple[str, str]:
 
 
 def rule(what: Any = None, *, contract: str = "exact", samples: int = 200) -> Any:
-    """Adds a rewrite rule to those that `simplify` applies, after running both sides on so many random instances.
+    """Adds a rewrite rule to those that `simplify` applies, after running both sides on `instances` random instances.
 
     Of a function over terms that gives left side, right side and, as text, a condition::
 

@@ -348,7 +348,7 @@ fn dtype_or(a: &Args<'_>, n: usize, default: DType) -> Result<DType> {
     Ok(asked(a, n)?.unwrap_or(default))
 }
 
-/// Sizes of a new tensor, with the op's own words for a negative one.
+/// Sizes of a new tensor, with the op's own message for a negative one.
 fn sizes(a: &Args<'_>, n: usize) -> Result<Vec<i64>> {
     let sizes = a.ints(n)?;
     match sizes.iter().find(|s| **s < 0) {

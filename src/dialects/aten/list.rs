@@ -228,7 +228,7 @@ fn times(list: &List, count: i64) -> Result<Vec<Value>> {
 fn repeated(args: &Args<'_>, list: usize, count: usize) -> Result<Outputs> {
     let (list, count) = (args.list(list)?, args.int(count)?);
     if count < 0 && !list.is_empty() {
-        // What PyTorch says, in the words of its container library.
+        // PyTorch's message, which is that of its container library.
         return Err(Diagnostic::runtime("vector::reserve"));
     }
     one(fresh(list, times(list, count)?))

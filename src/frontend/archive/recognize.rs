@@ -6,7 +6,7 @@ use crate::diag::Diagnostic;
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// In words: "a safetensors file, which has weights and no program".
+    /// As text: "a safetensors file, which has weights and no program".
     pub what: &'static str,
     /// What to do.
     pub hint: &'static str,

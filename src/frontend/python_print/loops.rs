@@ -1,4 +1,4 @@
-//! Graphs as they are printed. Loops that have a count and a condition, which Python has no word for, get the count as
+//! Graphs as they are printed. Loops that have a count and a condition, which Python has no syntax for, get the count as
 //! a part of the condition; tuples of constants become constants, as PyTorch folds them whenever it compiles.
 
 use super::inline;

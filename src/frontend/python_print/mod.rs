@@ -3,7 +3,7 @@
 //! A module's classes and functions become source files by the package part of their qualified names. What a graph
 //! computes, in which order, is what the text computes; reading it back gives the same graph. Names, line breaks
 //! and the order of definitions are those that PyTorch chooses, so that an archive that is read and written
-//! again has the same code. This module knows ops only as far as Python has words for them.
+//! again has the same code. This module knows ops only as far as Python has syntax for them.
 
 mod body;
 mod class;

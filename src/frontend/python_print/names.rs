@@ -2,7 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-/// Words that no variable may be called: the environment in which serialized code is read, and keywords.
+/// Names that no variable may have: the environment in which serialized code is read, and keywords.
 const RESERVED: &[&str] = &[
     "_",
     "as",

@@ -1,5 +1,5 @@
 //! The parser against recorded programs: what PyTorch accepts parses, what its parser refuses is refused
-//! in its words, and every place that its compile errors mark is the place of a node. Skips, saying so,
+//! with its messages, and every place that its compile errors mark is the place of a node. Skips, saying so,
 //! where the shared data are absent.
 
 use super::ast::*;

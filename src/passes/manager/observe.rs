@@ -29,7 +29,7 @@ pub struct Report {
     pub steps: u64,
     /// It changed a graph without asking for a step, which counts as one.
     pub unasked: bool,
-    /// The last counted change in words, where steps are recorded.
+    /// The last counted change as text, where steps are recorded.
     pub last_step: Option<String>,
     /// Counts by name.
     pub statistics: IndexMap<&'static str, u64>,

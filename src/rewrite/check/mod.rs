@@ -170,7 +170,7 @@ impl Checker<'_> {
                 }
                 continue;
             };
-            match self.judge(&instance.variables, Some((&instance.left, &instance.trace))) {
+            match self.evaluate(&instance.variables, Some((&instance.left, &instance.trace))) {
                 Outcome::Invalid => {}
                 Outcome::Agrees => {
                     valid += 1;
@@ -247,7 +247,7 @@ impl Checker<'_> {
             self.within_limits()?;
             let bindings: Bindings =
                 domains.iter().zip(&at).map(|((name, d), n)| (Arc::clone(name), d[*n].clone())).collect();
-            match self.judge(&bindings, None) {
+            match self.evaluate(&bindings, None) {
                 Outcome::Invalid => {}
                 Outcome::Agrees => self.instances += 1,
                 Outcome::Differs(found) => return Ok(Some(self.shrink(found))),
@@ -273,7 +273,7 @@ impl Checker<'_> {
     }
 
     /// Runs both sides on an instance, the left one only if that was not done yet.
-    fn judge(&mut self, variables: &Bindings, done: Option<(&Value, &steps::Trace)>) -> Outcome {
+    fn evaluate(&mut self, variables: &Bindings, done: Option<(&Value, &steps::Trace)>) -> Outcome {
         let rule = self.rule;
         // A side that writes must not be seen by the other.
         let own = |variables: &Bindings| -> Option<Bindings> {
@@ -378,7 +378,7 @@ impl Checker<'_> {
 
     fn shrink(&mut self, found: Box<Counterexample>) -> Box<Counterexample> {
         let oddness = found.oddness();
-        shrink::shrink(found, &mut |variables| match self.judge(variables, None) {
+        shrink::shrink(found, &mut |variables| match self.evaluate(variables, None) {
             Outcome::Differs(found) if found.oddness() <= oddness => Some(found),
             _ => None,
         })

@@ -10,7 +10,7 @@ use crate::runtime::checks::GuardKind;
 use std::sync::{Arc, OnceLock};
 
 /// What is left of a function where a guard misses.
-pub(in crate::runtime) struct Rest {
+pub(in crate::runtime) struct Continuation {
     /// The graph that it is made of.
     template: Arc<Graph>,
     /// The place in it.
@@ -19,7 +19,7 @@ pub(in crate::runtime) struct Rest {
     code: OnceLock<Arc<Code>>,
 }
 
-impl Rest {
+impl Continuation {
     /// Its code. Fails where the template has no such place.
     pub(in crate::runtime) fn code(&self, context: Context<'_>, name: &str) -> Result<Arc<Code>> {
         if let Some(code) = self.code.get() {
@@ -62,7 +62,7 @@ impl Compiler<'_> {
         let check = self.guard(GuardKind::BailOut, of, fails);
         let jump = Action::JumpIfOf(ty.clone(), 0, Arc::clone(&check));
         self.push(jump, vec![kept(&value)], Vec::new(), location);
-        let rest = Rest { template: Arc::clone(template), index, code: OnceLock::new() };
+        let rest = Continuation { template: Arc::clone(template), index, code: OnceLock::new() };
         self.push(Action::GoOn(Box::new(rest)), all[1..].iter().map(kept).collect(), Vec::new(), location);
         self.code.steps[test].action = Action::JumpIfOf(ty, self.code.steps.len(), check);
         self.bury(op);

@@ -109,7 +109,7 @@ impl PlanCounters {
         self.evicted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a plan whose calls record gradients and keep so many bytes.
+    /// Counts a plan whose calls record gradients, with the bytes that they save.
     pub(super) fn recording(&self, kept: u64) {
         self.recording.fetch_add(1, Ordering::Relaxed);
         self.kept_bytes.fetch_add(kept, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use crate::dialects::{Family, Registry};
 use crate::ir::{Graph, OpId, Type, TypeKind, ValueDef, ValueId};
 use hashbrown::HashSet;
 
-/// The inputs, constants and results of ops that a value may be, or show; None where nobody knows.
+/// The inputs, constants and results of ops that a value may be, or show; None where unknown.
 pub(super) fn origins(graph: &Graph, registry: &Registry, value: ValueId) -> Option<HashSet<ValueId>> {
     let mut found = HashSet::new();
     let mut seen = HashSet::new();
@@ -41,7 +41,7 @@ fn carried(graph: &Graph, op: OpId, n: usize) -> Option<[ValueId; 2]> {
     Some([graph.operand(op, n + 2)?, *graph.block_results(*body).get(n + 1)?])
 }
 
-/// Whether an op gives its operands on, or what is in them, or views of that; None where nobody knows.
+/// Whether an op gives its operands on, or what is in them, or views of that; None where unknown.
 fn passes_on(graph: &Graph, registry: &Registry, op: OpId) -> Option<bool> {
     if !graph.nested_blocks(op).is_empty() {
         return None;

@@ -131,7 +131,7 @@ fn forget_requires_grad(graph: &mut Graph) {
     }
 }
 
-/// The constants that ops write to, also through views; None where nobody knows what is written.
+/// The constants that ops write to, also through views; None where it is unknown what is written.
 fn written(graph: &Graph, registry: &Registry) -> Option<Vec<Tensor>> {
     let mut found = Vec::new();
     let mut aliases = None;
@@ -454,7 +454,7 @@ fn spread_tuple(graph: &mut Graph) -> bool {
     true
 }
 
-/// Fails where outputs are not tensors of their own: what is done to them later would be lost; or hold tensors of which nobody knows.
+/// Fails where outputs are not tensors of their own: later changes to them would be lost; or hold unknown tensors.
 fn check_outputs(graph: &Graph, results: &Results, context: &Context<'_>) -> Result<()> {
     let refused = |why: &str| Err(Diagnostic::unsupported(why));
     let (outputs, others) = graph.outputs().split_at(results.tensors);

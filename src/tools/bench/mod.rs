@@ -24,7 +24,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use subject::{Setting, Subject};
 
-/// Words of `flambeau bench`.
+/// Options of `flambeau bench`.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Options {
@@ -199,7 +199,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
         name: subject.name.clone(),
         threads: if setting.threads == 0 { pool::threads() } else { setting.threads },
         batch: setting.batch,
-        inputs: ready.words.clone(),
+        inputs: ready.described.clone(),
         load: ready.load,
         first,
         times,

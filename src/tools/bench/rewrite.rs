@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Words of `flambeau bench rewrite`.
+/// Options of `flambeau bench rewrite`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// Ops of the graphs
@@ -280,7 +280,7 @@ struct Program {
 const WINDOW: usize = 24;
 
 impl Program {
-    /// A program of so many steps, of which none is without use.
+    /// A program of a number of steps, all of which are used.
     fn draw(size: usize, seed: u64) -> Program {
         let mut drawn = Program { inputs: 4, steps: Vec::new() };
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9).wrapping_add(size as u64));

@@ -1,7 +1,7 @@
 //! What is known of a program's inputs by itself: the sizes that a traced archive records, and the types of the
 //! graph's inputs.
 
-use super::words::Spec;
+use super::specs::Spec;
 use crate::frontend::archive::{Node, NodeId, Pickle};
 use crate::ir::{Graph, TypeKind};
 use crate::runtime::Program;

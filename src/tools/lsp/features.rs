@@ -152,7 +152,7 @@ fn op_text(document: &Document, project: &Project, name: &str, offset: usize) ->
     Some(out)
 }
 
-/// A row in words.
+/// A row as text.
 fn row_text(row: &Op) -> String {
     let def = row.def();
     let mut parts = Vec::new();

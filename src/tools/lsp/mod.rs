@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use work::{Answer, Failure, Work};
 
-/// Words of `flambeau lsp`.
+/// Options of `flambeau lsp`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
     /// Communicate over standard input and output (the only transport; editors often pass this option)

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 const STYLE: &str = include_str!("page.css");
-/// Graphs of more ops are not drawn: nobody could read two of them side by side.
+/// Graphs of more ops are not drawn: two of them side by side would be unreadable.
 const MAX_DRAWN: usize = 200;
 /// Lines around a change.
 const CONTEXT: usize = 3;

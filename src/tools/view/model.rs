@@ -2,7 +2,7 @@
 //!
 //! Subgraphs are blocks of the op that holds them, so that a fused group opens like a branch; below the entry so are the
 //! functions that calls run, so that a module's methods open in their place. Flat, since nested data would let a deep graph
-//! exhaust the stack of whoever reads it.
+//! exhaust the stack of its reader.
 
 use super::seen::{Path, Seen, Sizes, Times};
 use crate::diag::{Diagnostic, Result};
@@ -121,7 +121,7 @@ pub enum Part {
     Data,
     /// Holds a subgraph.
     Fused,
-    /// Of a dialect that nobody has declared.
+    /// Of an undeclared dialect.
     Foreign,
 }
 

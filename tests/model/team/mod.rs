@@ -1,4 +1,4 @@
-//! The team of threads under the model checker: every loop is done, whoever sleeps is woken, threads end with their team, panics
+//! The team of threads under the model checker: every loop is done, sleeping threads are woken, threads end with their team, panics
 //! arrive, and no thread calls what was lent after the lender has it back.
 
 mod sync;

@@ -1,4 +1,4 @@
-//! Models in bytecode only: what is refused, and by which words.
+//! Models in bytecode only: what is refused, and with which messages.
 
 use super::build::{build, int, item, text};
 use crate::dialects::Registry;

@@ -71,7 +71,7 @@ pub(super) struct Plan {
 }
 
 impl Emitter<'_> {
-    /// Fits a call to one schema. The error is the reason in PyTorch's words, ending in a newline.
+    /// Fits a call to one schema. The error is the reason in PyTorch's wording, ending in a newline.
     pub(super) fn fit(
         &self,
         schema: &Schema,

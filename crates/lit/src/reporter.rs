@@ -1,6 +1,6 @@
 //! The results of tests in their order, each as soon as all before are there, and the bar below them.
 
-use super::cli::Words;
+use super::cli::Options;
 use super::discover::Test;
 use super::report;
 use super::{Config, Outcome};
@@ -8,9 +8,9 @@ use std::io::Write;
 use std::time::Duration;
 
 /// Reports results in order of the tests, as soon as all before are there.
-pub(super) struct Teller<'a> {
+pub(super) struct Reporter<'a> {
     pub(super) config: &'a Config,
-    pub(super) words: &'a Words,
+    pub(super) options: &'a Options,
     pub(super) tests: &'a [Test],
     pub(super) outcomes: Vec<Option<Outcome>>,
     /// When each test ended, from the start of the run.
@@ -21,7 +21,7 @@ pub(super) struct Teller<'a> {
     pub(super) result: std::io::Result<()>,
 }
 
-impl Teller<'_> {
+impl Reporter<'_> {
     pub(super) fn take(&mut self, index: usize, outcome: Outcome, end: Duration) {
         self.failures += usize::from(outcome.status.is_failure());
         if let Some(slot) = self.outcomes.get_mut(index) {
@@ -42,7 +42,7 @@ impl Teller<'_> {
         {
             self.reported += 1;
             let position = (self.reported, total);
-            let text = report::result(test, outcome, position, self.words.detail);
+            let text = report::result(test, outcome, position, self.options.detail);
             if self.config.progress && !text.is_empty() {
                 write!(self.out, "\r\x1b[K")?;
             }
@@ -67,7 +67,7 @@ impl Teller<'_> {
         for (index, test) in tests.iter().enumerate().skip(self.reported) {
             if let Some(Some(outcome)) = self.outcomes.get(index) {
                 let position = (index + 1, tests.len());
-                let text = report::result(test, outcome, position, self.words.detail);
+                let text = report::result(test, outcome, position, self.options.detail);
                 self.out.write_all(text.as_bytes())?;
             }
         }

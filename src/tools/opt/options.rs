@@ -1,4 +1,4 @@
-//! The words of `flambeau opt`.
+//! The options of `flambeau opt`.
 
 use super::reproducer::Case;
 use crate::analysis::{AliasDb, Analysis};
@@ -18,7 +18,7 @@ use crate::tools::threads::ThreadOptions;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// Words of `flambeau opt`.
+/// Options of `flambeau opt`.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Graph text, TorchScript source or a .pt archive; `-` is standard input
@@ -252,7 +252,7 @@ impl Options {
         }
     }
 
-    /// Names of passes outside of the pipeline must exist, or the words do nothing without a sign.
+    /// Names of passes outside of the pipeline must exist, or the options would silently do nothing.
     pub(super) fn check_names(&self, pipeline: &Pipeline, toolkit: &Toolkit) -> Result<()> {
         let print = self.print_ir();
         let settings = self.settings()?;
@@ -277,7 +277,7 @@ impl Options {
         self.check_rule(pipeline, toolkit)
     }
 
-    /// A question about a rule that nobody has is a slip of the hand.
+    /// A question about an unknown rule is a typo.
     fn check_rule(&self, pipeline: &Pipeline, toolkit: &Toolkit) -> Result<()> {
         let Some(wanted) = self.look.why_not.as_deref() else { return Ok(()) };
         let mut rules = rewrite::written(toolkit.registry())?;
@@ -297,7 +297,7 @@ impl Options {
         })
     }
 
-    /// The same words with the passes and options of a reproducer.
+    /// The same options with the passes and options of a reproducer.
     pub(super) fn replaying(&self, case: &Case) -> Options {
         let mut options = self.clone();
         options.passes.clone_from(&case.pipeline);
@@ -310,22 +310,22 @@ impl Options {
         options
     }
 
-    /// The limits in words, for a reproducer.
+    /// The limits as text, for a reproducer.
     pub(super) fn limits_text(&self) -> Option<String> {
         self.look.opt_limit.clone().or_else(|| std::env::var("FLAMBEAU_OPT_LIMIT").ok())
     }
 }
 
-/// `--timing=chrome FILE` as one word, which is what the words' reader takes.
-pub fn join_timing(words: Vec<std::ffi::OsString>) -> Vec<std::ffi::OsString> {
-    let mut out: Vec<std::ffi::OsString> = Vec::with_capacity(words.len());
-    for word in words {
+/// Joins `--timing=chrome FILE` to one argument, as the parser expects.
+pub fn join_timing(args: Vec<std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+    let mut out: Vec<std::ffi::OsString> = Vec::with_capacity(args.len());
+    for arg in args {
         match out.last_mut() {
             Some(last) if last == "--timing=chrome" => {
                 last.push(":");
-                last.push(word);
+                last.push(arg);
             }
-            _ => out.push(word),
+            _ => out.push(arg),
         }
     }
     out
