@@ -66,7 +66,7 @@ typedef struct {
   const int64_t *strides; /* in elements; NULL, where arrays are given, for row-major order */
 } flambeau_array;
 
-/* What programs may use; 0 is no limit (of `depth` 4,000, of `forks` 100,000). */
+/* What programs may use; 0 means no limit (of `depth` 4,000, of `forks` 100,000). */
 typedef struct {
   uint64_t memory;   /* bytes of tensors, lists, dicts and text that live at one time */
   uint64_t steps;    /* instructions of the interpreter */

@@ -69,7 +69,7 @@ inline void check(int status) {
 
 }  // namespace detail
 
-// What programs may use; 0 is no limit. See flambeau_limits.
+// What programs may use; 0 means no limit. See flambeau_limits.
 using Limits = flambeau_limits;
 
 // Bounds all that this thread does as long as it lives: `flambeau::LimitScope scope({1 << 30, 0, 10.0, 0, 0, 0, 0});`. Any

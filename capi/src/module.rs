@@ -1,6 +1,6 @@
 //! Modules: loading, calling, saving.
 
-#![allow(unsafe_code, reason = "C gives pointers; what they must be stands in flambeau.h")]
+#![allow(unsafe_code, reason = "C gives pointers; their requirements are stated in flambeau.h")]
 
 use crate::handles::{self, Handle};
 use crate::{guarded, operators, runs};

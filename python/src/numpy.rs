@@ -81,7 +81,7 @@ pub(crate) fn is_known_array(object: &Bound<'_, PyAny>) -> bool {
     CLASS.get(object.py()).is_some_and(|class| object.get_type().is(class))
 }
 
-/// What an array over a tensor's memory hangs on.
+/// The owner of the memory of an array over a tensor.
 #[pyclass(name = "Memory", module = "flambeau", frozen)]
 struct Memory {
     _pin: Pin,

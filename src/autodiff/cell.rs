@@ -188,7 +188,7 @@ impl Cells {
             };
             all.push((row.op.clone(), texts));
         }
-        // Their texts hang on what is known of gradients where they are used; here they must be readable.
+        // Their texts depend on what is known of gradients where they are used; here they must be readable.
         for row in self.rows.values() {
             if let Some(Err(error)) = self.items(&row.op) {
                 all.push((row.op.clone(), Err(error)));

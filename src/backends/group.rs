@@ -318,7 +318,7 @@ impl ProgramRunner {
         let compiled = lowering::lower(&part.nest(&self.group), site.backend.target())
             .and_then(|graph| loops::decode(&graph))
             .and_then(|kernel| site.backend.compile(&kernel));
-        // A failure is no property of the kernel: the next call tries again.
+        // A failure is not a property of the kernel: the next call tries again.
         if compiled.as_ref().is_err_and(|error| error.kind() != ErrorKind::Unsupported) {
             return compiled;
         }

@@ -81,7 +81,7 @@ impl Structure {
                 "has a graph in its attribute `Subgraph`, without control flow, with as many inputs and outputs as the op \
                  has operands and results"
             }
-            Structure::Kernel => "stands in a kernel of loops",
+            Structure::Kernel => "must be in a kernel of loops",
             Structure::Regions(_) => "has the blocks that its row declares",
             Structure::Parts => {
                 "takes one tensor, has the attributes `chunks` and `dim`, and gives as many values as `chunks` says"

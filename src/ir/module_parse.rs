@@ -137,7 +137,7 @@ impl<'a> ModuleReader<'a, '_> {
                 _ => {
                     self.cursor().set_pos(start);
                     let hint = match word {
-                        "with" => "a `with` tail stands directly after the graph whose subgraph it is",
+                        "with" => "a `with` tail must directly follow the graph whose subgraph it is",
                         "func" => {
                             "MLIR is read in its generic form: print it with `mlir-opt --mlir-print-op-generic`"
                         }

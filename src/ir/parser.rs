@@ -282,7 +282,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                     return Err(TextError::meaning(
                         start,
                         self.cursor.pos(),
-                        format!("no op `{kind}` stands above"),
+                        format!("there is no op `{kind}` above"),
                     )
                     .hint("`with NAME = graph(...)` gives the subgraph of the op NAME before it"));
                 };
@@ -435,7 +435,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
     fn block_start(&mut self, start: usize) -> Parsed<()> {
         let parent = self.innermost();
         let Some(op) = self.graph.last_op(parent) else {
-            return Err(TextError::new(start, self.cursor.pos(), "a block stands here, but no op before it"));
+            return Err(TextError::new(start, self.cursor.pos(), "a block without an op before it"));
         };
         if self.blocks.len() >= MAX_BLOCKS {
             let what = format!("blocks nest deeper than {MAX_BLOCKS} levels");
@@ -453,7 +453,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         self.cursor.skip_blanks();
         self.value_list()?;
         if self.blocks.len() < 2 {
-            return Err(TextError::new(start, start + 2, "`->` stands here, but no block is open")
+            return Err(TextError::new(start, start + 2, "`->` without an open block")
                 .hint("the results of the graph are written `return (...)`"));
         }
         let block = self.innermost();
@@ -470,7 +470,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             return Ok(());
         }
         if self.blocks.len() > 1 {
-            let error = TextError::new(start, start + 6, "`return` stands inside a block");
+            let error = TextError::new(start, start + 6, "`return` inside a block");
             self.report(error.hint("the results of a block are written `-> (...)`"));
         }
         let root = self.graph.root();

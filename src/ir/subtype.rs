@@ -471,7 +471,7 @@ mod tests {
             ("(int)", "(int, float)"),
             ("Scalar", "Union(float, int)"),
         ] {
-            assert!(!subtype(a, b), "{a} is no {b}");
+            assert!(!subtype(a, b), "{a} is not a {b}");
         }
     }
 

@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
             fusion::CHUNK => self.chunk(op),
             fusion::CONCAT => self.concat(op),
             fusion::COPY => self.copy(op),
-            _ if !self.writes.is_empty() => Err(self.refuse(op, "it stands behind a write")),
+            _ if !self.writes.is_empty() => Err(self.refuse(op, "it follows a write")),
             fusion::sums::BLOCK_SUMS => self.block_sums(op),
             _ if self.row_meaning(op).is_some() => self.along_rows(op),
             _ => self.elementwise(op),

@@ -231,7 +231,7 @@ fn merged(rows: &RowDomain, wide: &[(usize, Layout)]) -> Result<Merged> {
 /// Where a piece is stored, seen as the elements that are reduced.
 fn store_layout(rows: &RowDomain, place: &Layout, number: bool) -> Result<Layout> {
     if !place.is_contiguous() {
-        return refuse("of elements that do not lie row after row");
+        return refuse("of elements that are not in row-major order");
     }
     if !number {
         return Ok(place.clone());

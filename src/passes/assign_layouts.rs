@@ -29,7 +29,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool
             Err(values) => keep_layers_of(graph, &mut layers, values),
         }
     };
-    if !context.step(|| format!("lets the results of {count} layers lie as their kernels make them")) {
+    if !context.step(|| format!("lets the results of {count} layers keep the layouts of their kernels")) {
         return Ok(false);
     }
     free.restore(graph);

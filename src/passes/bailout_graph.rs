@@ -85,7 +85,7 @@ impl<'a> Continuation<'a> {
             self.map.insert(result, given);
         }
         let mut block =
-            old.parent(guard).ok_or_else(|| Diagnostic::internal("a guard that stands nowhere"))?;
+            old.parent(guard).ok_or_else(|| Diagnostic::internal("a guard outside of a block"))?;
         let mut at = old.next(guard);
         loop {
             while let Some(op) = at {
@@ -102,7 +102,7 @@ impl<'a> Continuation<'a> {
                     )));
                 }
             }
-            block = old.parent(owner).ok_or_else(|| Diagnostic::internal("a block that stands nowhere"))?;
+            block = old.parent(owner).ok_or_else(|| Diagnostic::internal("a block outside of a graph"))?;
             at = old.next(owner);
         }
         let outputs: Vec<ValueId> =

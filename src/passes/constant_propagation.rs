@@ -172,7 +172,7 @@ impl Propagation<'_> {
         let results = eval::call(&row, &values, node, &self.run).ok()?;
         let fits = results.len() == types.len();
         let plain = |value: &Value| !matches!(value, Value::Tensor(t) if t.requires_grad());
-        // A truth value is a number where a program of torch.export casts it to one; a constant would be none.
+        // A truth value is a number where a program of torch.export casts it to one; a constant would not be.
         let cast =
             |(value, ty): (&Value, &Type)| matches!(value, Value::Bool(_)) && *ty.kind() == TypeKind::Number;
         (fits && results.iter().all(plain) && !results.iter().zip(&types).any(cast))

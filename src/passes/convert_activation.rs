@@ -8,7 +8,7 @@ use crate::dialects::resolve;
 use crate::ir::{Graph, OpId, Symbol};
 use crate::tensor::DType;
 
-/// Activations that have an in-place form, and whether they give floats of what is none.
+/// Activations that have an in-place form, and whether they convert other dtypes to floats.
 const ACTIVATIONS: &[(&str, bool)] = &[
     ("aten::celu", false),
     ("aten::elu", false),

@@ -18,7 +18,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
         let Some(stretch) = Stretch::from(graph, context, op) else { continue };
-        if !context.step(|| format!("detaches what stands behind {}", graph.op_line(op).trim())) {
+        if !context.step(|| format!("detaches what follows {}", graph.op_line(op).trim())) {
             break;
         }
         stretch.detach(graph);

@@ -49,7 +49,7 @@ pub fn fuse(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     fuse_all(graph, context, Work { rows: true, alone: false })
 }
 
-/// Gathers elementwise work only: for the work of a group with rows that turn out to be none.
+/// Gathers elementwise work only: for the work of a group whose rows turn out not to be.
 pub fn fuse_elementwise(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     fuse_all(graph, context, Work { rows: false, alone: false })
 }

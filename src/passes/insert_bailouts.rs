@@ -10,12 +10,8 @@ use crate::ir::{Attr, Graph, OpId, Symbol, Type};
 use std::sync::Arc;
 
 /// Options of the pass.
-pub(super) const OPTIONS: &[PassOption] = &[PassOption::int(
-    "fail",
-    -1,
-    -1,
-    "the guard of this number always misses, to see that the way out is right",
-)];
+pub(super) const OPTIONS: &[PassOption] =
+    &[PassOption::int("fail", -1, -1, "number of a guard that always fails, to test its bailout")];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let fails = context.int("fail")?;
@@ -28,7 +24,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     for guard in guards {
         let (Some(value), true) = (graph.operand(guard, 0), can_be_left(graph, guard)) else {
             if !context
-                .step(|| format!("drops {}, which stands where nothing can be left", graph.op_line(guard)))
+                .step(|| format!("drops {}, which is where no bailout is possible", graph.op_line(guard)))
             {
                 break;
             }

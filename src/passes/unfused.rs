@@ -26,7 +26,7 @@ pub fn why_outside(graph: &Graph, context: &Context<'_>, op: OpId) -> Option<Str
 /// What an op is that no group can take; None where it could be in one.
 fn of_row(graph: &Graph, context: &Context<'_>, op: OpId, row: &Op, facts: &OpFacts) -> Option<String> {
     if !stays_in_stretch(facts) {
-        return Some("it acts on the world, and what is before it is not moved behind it".to_string());
+        return Some("it has side effects, and ops before it are not moved after it".to_string());
     }
     if facts.writes || row.variant() != Variant::Plain {
         return Some("it writes to a tensor in place".to_string());
@@ -86,7 +86,7 @@ fn alone(graph: &Graph, context: &Context<'_>, op: OpId) -> String {
 /// Why two ops or groups are not one group, the second of which uses what the first gives.
 pub fn why_apart(graph: &Graph, context: &Context<'_>, first: OpId, second: OpId) -> String {
     if graph.parent(first) != graph.parent(second) {
-        return "they stand in different blocks".to_string();
+        return "they are in different blocks".to_string();
     }
     let mut at = graph.next(first);
     while let Some(op) = at.filter(|op| *op != second) {
@@ -117,7 +117,7 @@ pub fn producers(graph: &Graph, op: OpId) -> Vec<OpId> {
     unique(found)
 }
 
-/// The ops that take what an op gives; ends of blocks are none.
+/// The ops that take what an op gives; terminators do not count.
 pub fn users(graph: &Graph, op: OpId) -> Vec<OpId> {
     let uses = graph
         .results(op)

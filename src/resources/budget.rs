@@ -55,7 +55,7 @@ thread_local! {
 impl Budget {
     /// A budget with these limits; its time begins now.
     pub fn new(limits: Limits) -> Budget {
-        // A time beyond what the clock can express is no limit.
+        // A time beyond what the clock can express means no limit.
         let deadline = limits.time.and_then(|time| Instant::now().checked_add(time));
         Budget { limits, deadline, ..Budget::default() }
     }

@@ -4,7 +4,7 @@ use super::budget::exceeded;
 use crate::diag::{Diagnostic, Result};
 use std::time::Duration;
 
-/// Limits of one run, its forks included. `None` is no limit. Below its limits a program answers as it does without;
+/// Limits of one run, its forks included. `None` means no limit. Below its limits a program answers as it does without;
 /// at a limit the run ends with an error of kind [`crate::diag::ErrorKind::Limit`] that names the limit and the line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {

@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
         let Some(names) = self.names(found) else { return false };
         let visible = |value: &ValueId| self.graph.is_visible(*value, op);
         let in_sight = found.subst.0.iter().all(|(name, bound)| match bound {
-            // Results of the op itself are none of its operands.
+            // Results of the op itself are not its operands.
             Bound::One(value) => found.values.contains(value) || &**name == INSIDE || visible(value),
             Bound::Many(all) => all.iter().all(visible),
         });

@@ -117,7 +117,7 @@ impl Problem {
             if let Head::Op(OpHead { pin: Some((op, _)), .. }) = loaded.head(node)
                 && !source.own.contains_key(op)
             {
-                // A choice between blocks is no way to make a value.
+                // A choice between blocks does not make a value.
                 continue;
             }
             let ty = |id: Id| &loaded.egraph[loaded.egraph.find(id)].data.ty;

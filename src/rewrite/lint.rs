@@ -169,7 +169,7 @@ fn taken(rules: &[Rule], compiled: &[Vec<CompiledRule>], earlier: usize, later: 
         let (first, rule) = (&rules[earlier], &rules[later]);
         let text =
             format!("rule {} is unreachable: {} takes every term that it takes", rule.name, first.name);
-        let label = format!("{} stands before it", first.name);
+        let label = format!("{} precedes it", first.name);
         Diagnostic::compile(text).at(&rule.span).label(&first.span, label).warning()
     })
 }

@@ -112,7 +112,7 @@ fn declared(rule: &Rule) -> Result<Option<Variable>> {
     };
     let Some(_) = first.class.as_deref().filter(|class| CLASSES.contains(class)).filter(|_| on_left()) else {
         let message =
-            format!("{} stands for no op yet: its class is stated where it stands first", first.kind);
+            format!("{} is not bound to an op yet: its class is stated at its first occurrence", first.kind);
         return Err(Diagnostic::compile(message)
             .at(span)
             .hint(format!("{}: elementwise(...), on the left side", first.kind)));
@@ -123,7 +123,7 @@ fn declared(rule: &Rule) -> Result<Option<Variable>> {
             return Err(Diagnostic::compile("a rule has one op variable at most").at(span));
         }
         if shape(other, span)? != (tensors, rest.clone()) {
-            let message = format!("{} takes other arguments here than where it stands first", other.kind);
+            let message = format!("{} takes other arguments here than at its first occurrence", other.kind);
             return Err(Diagnostic::compile(message).at(span));
         }
     }

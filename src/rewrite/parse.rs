@@ -57,7 +57,7 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
     for rule in &rules {
         if let Some(first) = names.insert(&rule.name, rule) {
             let error = Diagnostic::compile(format!("two rules are called {}", rule.name));
-            return Err(error.at(&rule.span).label(&first.span, "the first stands here"));
+            return Err(error.at(&rule.span).label(&first.span, "the first is here"));
         }
     }
     drop(names);

@@ -106,7 +106,7 @@ fn move_each(step: &Step, registers: &mut [Value], constants: &[Value]) -> Optio
     Some(())
 }
 
-/// Begins an iteration of a loop (true) or finds that there is none (false); None where the condition is no plain truth value, or
+/// Begins an iteration of a loop (true) or finds that there is none (false); None where the condition is not a plain truth value, or
 /// where a kernel may do the iterations that are left.
 #[inline(always)]
 fn begin_turn(

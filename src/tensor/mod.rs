@@ -464,7 +464,7 @@ impl Tensor {
         self.0.grad.read().base.clone()
     }
 
-    /// Makes it a view of `base`, which must be no view itself and another tensor over the same storage.
+    /// Makes it a view of `base`, which must not be a view itself, and must be another tensor over the same storage.
     pub fn set_base(&self, base: Option<Tensor>) {
         let base = base.filter(|base| !base.same(self) && base.0.grad.read().base.is_none());
         self.0.grad.write().base = base;

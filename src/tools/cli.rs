@@ -394,7 +394,7 @@ fn lit_as(args: &[OsString], toolkit: &Toolkit) -> i32 {
 pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     let mut config = lit::Config { name: name.to_string(), ..lit::Config::default() };
     config.suffixes = [".ir", ".py", ".test", ".rules"].map(String::from).to_vec();
-    // Suites of LLVM have such tests beside files that are none.
+    // Suites of LLVM have such tests next to other files.
     config.maybe = [".txt", ".ll", ".mlir", ".dialect"].map(String::from).to_vec();
     config.features.insert("ansi-escapes".to_string());
     if cfg!(feature = "llvm") {

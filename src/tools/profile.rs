@@ -1,4 +1,4 @@
-//! `flambeau profile`: runs a program and writes the types of the tensors that came by into its graph, as TorchScript's profiling
+//! `flambeau profile`: runs a program and writes the types of the observed tensors into its graph, as TorchScript's profiling
 //! executor does before it optimizes. What is printed is graph text for `insert-guards` and the passes behind it.
 //!
 //! The passes say where types are looked at (`profile` puts the ops there); this file only runs and writes.
@@ -55,7 +55,7 @@ pub struct Options {
     numerics: Numerics,
 }
 
-/// What came by at one place.
+/// What was observed at one place.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     /// What all tensors have in common; None before the first.
@@ -64,7 +64,7 @@ struct Seen {
     present: i64,
 }
 
-/// What came by, by graph and op.
+/// What was observed, by graph and op.
 #[derive(Debug, Default)]
 pub struct Profiles(HashMap<(GraphId, u32), Seen>);
 
@@ -88,7 +88,7 @@ impl Profiles {
         });
     }
 
-    /// Writes what came by into the profiles of a copy of a graph that ran.
+    /// Writes what was observed into the profiles of a copy of a graph that ran.
     pub fn write(&self, copy: &mut Graph, ran: &Graph) {
         let (graph, identity) = (copy, GraphId::of(ran));
         for op in graph.all_ops() {

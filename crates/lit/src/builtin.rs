@@ -446,7 +446,7 @@ fn split_file(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
         std::fs::remove_dir_all(&directory).map_err(|error| message(output, &error))?;
     }
     for (name, part) in parts {
-        let path = inside(&directory, &name).ok_or_else(|| format!("{input}: part '{name}' lies outside"))?;
+        let path = inside(&directory, &name).ok_or_else(|| format!("{input}: part '{name}' is outside"))?;
         let parent = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         parent.and_then(|()| std::fs::write(&path, part)).map_err(|error| message(&name, &error))?;
     }

@@ -124,7 +124,7 @@ pub(super) struct Options {
 
 /// What is done with tests instead of running them.
 enum Examine {
-    /// Lines that look like checks and are none.
+    /// Lines that look like checks but are not.
     Lint,
     /// What no check sees when tools leave out work.
     Mutate(Knobs),

@@ -1,4 +1,4 @@
-//! `--lint`: lines of tests that look like checks and are none, so that a test passes without looking.
+//! `--lint`: lines of tests that look like checks but are not, so that a test passes unchecked.
 //!
 //! Found are misspelt directives (`CHEKC:`, `CHECK-NETX:`, `CHECk:`), directives without their colon (`CHECK-NEXT foo`), prefixes
 //! that no FileCheck of the file reads, and variables that are set and never used. Only files whose `RUN:` lines call FileCheck
@@ -63,7 +63,7 @@ pub fn lint(text: &str) -> Vec<Finding> {
             }
         }
     }
-    // A word with a colon is a stranger's prefix only where it also stands with a suffix: `NOTE:` is none.
+    // A word with a colon is a stranger's prefix only where it also occurs with a suffix: `NOTE:` is not.
     for (prefix, line) in strangers {
         if suffixed.contains(&prefix) && !prefixes.is_open {
             findings.push(Finding { line, message: format!("no RUN line reads the prefix '{prefix}'") });

@@ -151,7 +151,7 @@ impl Reader<'_> {
         if let Some((target, more, expression)) = assignment(text) {
             return Ok(match self.value(expression, file) {
                 Some(value) => self.assign(target, more, value, file),
-                // The format of tests is no matter unless it is one we know of.
+                // The format of tests is ignored unless it is a known one.
                 None => target == "config.test_format" && expression.contains("ShTest"),
             });
         }

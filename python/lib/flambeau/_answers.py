@@ -1,4 +1,4 @@
-"""What names of Python mean: the compiler asks an `Answers` object when it comes by them; the answers are tuples that
+"""What names of Python mean: the compiler asks an `Answers` object when it encounters them; the answers are tuples that
 `src/host.rs` reads. Modules answer for themselves, in `_module_types`."""
 
 from __future__ import annotations

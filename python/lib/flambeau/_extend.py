@@ -83,7 +83,7 @@ class Term:
         raise TypeError("a term has as many results as its op: take them by number, term[0]")
 
     def __bool__(self) -> bool:
-        raise TypeError("a term has no truth value: conditions are text behind the two sides, 'is_float(?x)'")
+        raise TypeError("a term has no truth value: conditions are text after the two sides, 'is_float(?x)'")
 
 
 def term(text: str) -> Term:

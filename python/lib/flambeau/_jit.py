@@ -192,7 +192,7 @@ def fuser(name: str) -> Iterator[None]:
     """Chooses one of PyTorch's fusers. Flambeau has one, and says so."""
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
         raise Exception(f"unrecognized fuser option (name: {name})")  # noqa: TRY002 - what torch.jit raises
-    warnings.warn(f"Flambeau has one fuser, which fuses whatever '{name}' stands for", ScriptWarning, stacklevel=3)
+    warnings.warn(f"Flambeau has one fuser, which fuses what '{name}' would fuse", ScriptWarning, stacklevel=3)
     yield
 
 

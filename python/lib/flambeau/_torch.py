@@ -97,7 +97,7 @@ class _Text:
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(map(self.value, value))}]"
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            raise Refused(f"a symbolic value {value} stands in the graph")
+            raise Refused(f"the graph contains a symbolic value {value}")
         return self.trace.text(value)
 
     def line(self, node: torch.fx.Node) -> str:

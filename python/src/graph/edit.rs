@@ -99,7 +99,7 @@ fn point_of(at: &Bound<'_, PyAny>, graph: &Arc<Shared>, state: &State) -> PyResu
     let op = same_graph(node.get(), graph).and_then(|node| op_of(node, state))?;
     match state.graph.terminated_block(op) {
         Some(block) => Ok(Point::End(block)),
-        None if state.graph.parent(op).is_none() => refused("the node stands nowhere"),
+        None if state.graph.parent(op).is_none() => refused("the node is not in a graph"),
         None => Ok(Point::Before(op)),
     }
 }
@@ -420,7 +420,7 @@ impl PyGraph {
     fn loose(&self, state: &State, node: &PyNode) -> PyResult<OpId> {
         let op = same_graph(node, &self.0).and_then(|node| op_of(node, state))?;
         if place::block_of(&state.graph, op).is_some() {
-            return refused("the node stands in the graph already; moveBefore and moveAfter move it");
+            return refused("the node is already in the graph; moveBefore and moveAfter move it");
         }
         Ok(op)
     }
@@ -477,12 +477,12 @@ impl PyNode {
                 return refused("prim::Return stays at the end of its block");
             }
             if is_new && graph.parent(op).is_some() {
-                return refused("the node stands in the graph already; moveBefore and moveAfter move it");
+                return refused("the node is already in the graph; moveBefore and moveAfter move it");
             }
             if let What::Param(block) = other.what {
                 other.check(state)?;
                 if graph.owner(block).is_some_and(|owner| place::contains(graph, op, owner)) {
-                    return refused("a node cannot stand within itself");
+                    return refused("a node cannot be nested in itself");
                 }
                 state.graph.detach(op);
                 state.graph.prepend(block, op);
@@ -490,13 +490,13 @@ impl PyNode {
             }
             let anchor = op_of(other, state)?;
             if place::block_of(graph, anchor).is_none() {
-                return refused("the other node stands nowhere");
+                return refused("the other node is not in a graph");
             }
             if anchor == op {
                 return Ok(());
             }
             if place::contains(graph, op, anchor) {
-                return refused("a node cannot stand within itself");
+                return refused("a node cannot be nested in itself");
             }
             put(state, op, anchor)
         })
@@ -510,7 +510,7 @@ fn before(state: &mut State, op: OpId, anchor: OpId) -> PyResult<()> {
 
 fn after(state: &mut State, op: OpId, anchor: OpId) -> PyResult<()> {
     if state.graph.terminated_block(anchor).is_some() {
-        return refused("nothing stands behind prim::Return");
+        return refused("nothing can follow prim::Return");
     }
     state.graph.move_after(op, anchor);
     Ok(())

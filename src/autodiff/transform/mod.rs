@@ -40,11 +40,11 @@ pub struct Wanted<'a> {
 #[derive(Debug)]
 pub struct Backward {
     /// From the inputs of the forward graph, then the gradients of outputs that have one, to the gradients of inputs that want
-    /// one: a tensor, or None where no output that has a gradient hangs on the input.
+    /// one: a tensor, or None where no output that has a gradient depends on the input.
     pub graph: Graph,
     /// Which inputs of the forward graph it reads.
     pub reads: Vec<bool>,
-    /// Which outputs of the forward graph hang on an input that wants a gradient.
+    /// Which outputs of the forward graph depend on an input that wants a gradient.
     pub follows: Vec<bool>,
     /// Whether a cell reads elements of the forward graph's values, which the tape would have kept.
     pub keeps: bool,
@@ -63,7 +63,7 @@ pub struct Split {
     pub kept_bytes: u64,
     /// Which inputs the backward graph reads.
     pub reads: Vec<bool>,
-    /// Which outputs hang on an input that wants a gradient.
+    /// Which outputs depend on an input that wants a gradient.
     pub follows: Vec<bool>,
     /// Outputs that do so where some way is taken: the forward says behind its outputs, in this order, whether they did.
     pub open: Vec<usize>,
@@ -84,7 +84,7 @@ pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> 
 }
 
 /// Differentiates as [`backward`] does, and splits the work so that what is worth it is kept between the parts: at most `max_kept`
-/// bytes, where that is said and the inputs can give the rest again. A gradient is taken of each output that hangs on a wanted
+/// bytes, where that is said and the inputs can give the rest again. A gradient is taken of each output that depends on a wanted
 /// input.
 pub fn split(
     graph: &Graph,

@@ -124,7 +124,7 @@ impl Reverse<'_> {
         let start = self.in_front_of(op, |this| this.as_bool(start))?;
         self.graph.add_operand(op, start);
         let param = self.graph.add_param(body, Type::bool());
-        // What an iteration leaves may hang on other values that the loop carries, whose bools come behind this one.
+        // What an iteration leaves may depend on other values that the loop carries, whose bools come behind this one.
         let place = self.graph.block_results(body).len();
         self.graph.add_block_result(body, param);
         let result = self.graph.add_result(op, Type::bool());

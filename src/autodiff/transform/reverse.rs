@@ -65,7 +65,7 @@ pub(super) fn build(
     Ok(Built { graph: reverse.graph, follows, open, keeps: reverse.keeps })
 }
 
-/// Which outputs of a graph hang on inputs that want a gradient.
+/// Which outputs of a graph depend on inputs that want a gradient.
 pub(super) fn follows(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) -> Result<Vec<bool>> {
     Ok(Reverse::marked(graph, inputs, registry)?.followed())
 }
@@ -90,7 +90,7 @@ pub(super) struct Reverse<'a> {
     pub(super) before: Option<OpId>,
     /// The rows of the forward's ops.
     pub(super) rows: HashMap<OpId, Op>,
-    /// Values that hang on an input that wants a gradient; of lists, those that hold such a value.
+    /// Values that depend on an input that wants a gradient; of lists, those that hold such a value.
     pub(super) follows: HashSet<ValueId>,
     /// What loops keep of their iterations.
     pub(super) iterations: HashMap<OpId, Iterations>,
@@ -222,7 +222,7 @@ impl Reverse<'_> {
         Ok(new)
     }
 
-    /// Notes which values hang on wanted inputs. Fails for ops that only the tape can follow.
+    /// Notes which values depend on wanted inputs. Fails for ops that only the tape can follow.
     fn mark(&mut self, inputs: &[bool]) -> Result<()> {
         let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
         self.follows.extend(wanted.map(|(input, _)| *input));

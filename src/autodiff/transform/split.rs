@@ -32,7 +32,7 @@ pub(super) fn split(
     max_kept: Option<u64>,
     registry: &Registry,
 ) -> Result<Split> {
-    // What is written to hangs on more than its operands.
+    // What is written to depends on more than its operands.
     if joint.all_ops().into_iter().any(|op| facts(registry, joint, op).writes) {
         return Err(Diagnostic::unsupported("a derivative writes to a list"));
     }
@@ -86,7 +86,7 @@ pub(super) fn drop_finished(backward: &mut Graph, registry: &Registry) -> bool {
 struct Parts {
     /// Ops of the forward, in order.
     forward: Vec<OpId>,
-    /// Values that hang on a gradient.
+    /// Values that depend on a gradient.
     late: HashSet<ValueId>,
     /// Ops whose results are computed again rather than kept.
     cheap: HashSet<OpId>,

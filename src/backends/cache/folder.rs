@@ -141,7 +141,7 @@ pub(super) fn write(folder: &Path, key: &Key, bytes: &[u8]) -> std::io::Result<(
     })
 }
 
-/// The files of the cache in the order of their names, and how many bytes they have. Other files are none of the cache's.
+/// The files of the cache in the order of their names, and how many bytes they have. Other files do not belong to the cache.
 pub(super) fn all(folder: &Path) -> std::io::Result<Vec<FileOf>> {
     let mut files = Vec::new();
     for file in std::fs::read_dir(folder)? {

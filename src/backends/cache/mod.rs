@@ -125,7 +125,7 @@ impl Place {
 
 static INSTALLED: RwLock<Option<Arc<KernelCache>>> = RwLock::new(None);
 
-/// Sets the cache of this process's own LLVM backend from now on; None is none, as at the start.
+/// Sets the cache of this process's own LLVM backend from now on; None disables it, as at the start.
 pub fn install(cache: Option<KernelCache>) {
     *INSTALLED.write() = cache.map(Arc::new);
 }

@@ -136,7 +136,7 @@ fn whatever_lies_in_the_folder_the_answer_is_right() {
             assert_eq!(fs::read(&file).expect("written"), whole, "the same code again");
         }
     }
-    // Whole files whose code is none, with the name that it should have and without.
+    // Complete files without valid code, with the name that it should have and without.
     let name = symbol::of(&key);
     let header = [&b"\x7fELF\x02\x01\x01"[..], &[0; 60], name.as_bytes()].concat();
     for code in [&b"no object"[..], name.as_bytes(), &header] {

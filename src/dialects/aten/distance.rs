@@ -280,7 +280,7 @@ fn segment_reduce(a: &Args<'_>) -> Result<Outputs> {
         }
         for pair in ends.windows(2) {
             if pair[0] < 0 || pair[0] > pair[1] || pair[1] > size {
-                return Err(fail("segments must lie one after the other within data"));
+                return Err(fail("segments must be consecutive within data"));
             }
             ranges.push((pair[0] as usize, pair[1] as usize));
         }

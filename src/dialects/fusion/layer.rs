@@ -326,7 +326,7 @@ impl Layer {
     fn conv(&self) -> Result<&PackedConv> {
         self.conv
             .as_deref()
-            .ok_or_else(|| Diagnostic::runtime("a packed batch norm stands for a convolution"))
+            .ok_or_else(|| Diagnostic::runtime("a packed batch norm in place of a convolution"))
     }
 
     fn epilogue<'a>(&'a self, residual: Option<Residual<'a>>) -> Epilogue<'a> {

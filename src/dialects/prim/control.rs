@@ -33,7 +33,7 @@ pub static OPS: &[OpDef] = &[
         .doc("raises an exception of a class with a message"),
     host("prim::RefuseCall(str reason) -> ()", refuse)
         .effects(Effects::MAY_RAISE.union(Effects::NEVER_RETURNS).union(Effects::WRITES_WORLD))
-        .doc("raises RuntimeError: why PyTorch does not run the function that it stands in, found when it is first called"),
+        .doc("raises RuntimeError: why PyTorch does not run the enclosing function, found when it is first called"),
     host("prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)", if_then_else)
         .doc("one of two values that are both computed"),
     host("prim::unchecked_cast(t x) -> t", unchanged)

@@ -174,7 +174,7 @@ pub fn affine_grid(operands: &Operands<'_>) -> Results {
     })
 }
 
-/// Bags of rows of a table: a row for each bag. What the other results hold hangs on the mode.
+/// Bags of rows of a table: a row for each bag. What the other results hold depends on the mode.
 pub fn bags(operands: &Operands<'_>) -> Results {
     let (weight, offsets) = (operands.first()?, operands.tensor("offsets")?);
     let count = match (offsets.sizes.as_deref()?, operands.bool("include_last_offset")?) {

@@ -63,7 +63,7 @@ fn has_symbol(known: &Known) -> bool {
     }
 }
 
-/// Rank and dtype, where two trials agree; every size may hang on a symbol.
+/// Rank and dtype, where two trials agree; every size may depend on a symbol.
 fn same_kind(operands: &Operands<'_>, a: &Known, b: &Known) -> Option<Known> {
     match (a, b) {
         (Known::Tensor(a), Known::Tensor(b)) => {

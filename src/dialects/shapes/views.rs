@@ -120,7 +120,7 @@ pub fn reshape(operands: &Operands<'_>) -> Results {
         first.sizes.as_deref().and_then(super::dense).is_some_and(|s| first.strides.as_ref() == Some(&s));
     let strides = match is_dense {
         true => super::dense(&sizes),
-        // Strides that are asked for are no business of sizes.
+        // Requested strides do not affect sizes.
         false if operands.get("stride").is_some() => None,
         false => layouts::of_type(first)
             .and_then(|layout| in_sizes(operands, &layout, &sizes))

@@ -39,7 +39,7 @@ impl<'a> Declared<'a> {
             if misfit.0 == value {
                 String::new()
             } else {
-                format!(" where a {} must stand", misfit.1.annotation())
+                format!(" where a {} is required", misfit.1.annotation())
             },
         ));
         Err(error.hint("save the model again with torch.jit.save"))

@@ -395,7 +395,7 @@ impl Archive {
         let name = format!("{stem}/{}", storage.key);
         let Some(entry) = self.entry(&name) else {
             return Err(Diagnostic::input(format!(
-                "a tensor lies in `{name}`, which the archive does not have"
+                "a tensor is stored in `{name}`, which the archive does not have"
             )));
         };
         if entry.size < storage.bytes() {

@@ -271,7 +271,7 @@ impl<'c, 'f> Body<'c, 'f> {
         let is_constant = self.graph.kind(op) == inline::constant();
         let is_long = text.len() + self.level * 2 >= LONG;
         let value = self.graph.result(op, 0);
-        // `None` alone would forget of what it is none.
+        // `None` alone would lose its Optional type.
         let typed = value
             .map(|v| self.graph.ty(v))
             .filter(|ty| is_constant && text.as_str() == "None" && **ty != Type::none());

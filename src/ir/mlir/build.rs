@@ -83,7 +83,7 @@ fn item(
             places.push((name, starts));
         }
         other => {
-            let error = wrong(format!("`\"{other}\"` stands outside of a graph"));
+            let error = wrong(format!("`\"{other}\"` is outside of a graph"));
             return Err(error
                 .hint(format!("functions are `\"{GRAPH}\"() ({{ ... }}) {{sym_name = \"f\"}} : () -> ()`")));
         }

@@ -168,7 +168,7 @@ fn faults_are_told_with_their_place() {
             "no value here has the type `memref`",
         ),
         ("module {\n  func.func @f() {\n  }\n}\n".to_string(), "an op in quotes"),
-        ("module {\n\"t.op\"() : () -> ()\n}\n".to_string(), "stands outside of a graph"),
+        ("module {\n\"t.op\"() : () -> ()\n}\n".to_string(), "is outside of a graph"),
         ("\"torch.graph\"() ({".repeat(500), "nests deeper than"),
         ("\"torch.graph\"() ({}) {a = [".to_string() + &"[".repeat(500), "nests deeper than"),
     ] {

@@ -274,7 +274,7 @@ impl Line<'_> {
 
     /// Computes some channels of `P` results, or of those that the line has, whose windows have `K` columns, `S` columns from
     /// each to the next: an input is read once for all results that it belongs to. At an `EDGE`, columns from the first to the
-    /// second of `inside` are in the image, the others are none.
+    /// second of `inside` are in the image, the others are not.
     ///
     /// # Safety
     /// The line must fit.

@@ -29,7 +29,7 @@ impl Lowering for ConstantPad {
         // An image whose channels lie innermost stays one.
         let own = call.tensor("self")?;
         if rank > 3 && own.strides != own.sizes.as_deref().and_then(dense) {
-            return Err(Diagnostic::unsupported("types must imply that elements lie in order of rows"));
+            return Err(Diagnostic::unsupported("types must imply that elements are in row-major order"));
         }
         let tensor = rewriter.contiguous(call.operand("self")?)?;
         let (mut sizes, mut arguments) = (Vec::new(), Vec::new());

@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 40;
 
 /// What the interpreter has to say.
 const RAISES: &str = "the program raises";
-const OUTSIDE: &str = "an index lies outside of a list";
+const OUTSIDE: &str = "an index is outside of a list";
 
 impl Lowering<'_> {
     /// The iterations of a `prim::Loop` from one on: `trips` at most, `trip` the first one, `goes_on` whether there is one.

@@ -43,7 +43,7 @@ pub(in crate::passes) fn run(graph: &mut Graph, context: &Context<'_>) -> Result
 fn partner(graph: &Graph, context: &Context<'_>, first: Loop) -> Result<Loop, String> {
     let mut next = graph.next(first.op);
     let second = loop {
-        let op = next.ok_or("has no loop behind it")?;
+        let op = next.ok_or("has no loop after it")?;
         match Loop::of(graph, op) {
             Some(second) => break second,
             None if is_pure(context.registry, graph, op) => next = graph.next(op),

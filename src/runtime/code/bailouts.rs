@@ -40,7 +40,7 @@ impl Compiler<'_> {
         let location = self.graph.location_id(op);
         let broken = |what: &str| Err(Diagnostic::verify(format!("{} {what}", profiling::BAILOUT)));
         if self.is_part {
-            return broken("stands in a block that is run by its op, and can not leave it");
+            return broken("is in a block that is run by its op, and cannot leave it");
         }
         let template = self.graph.operand(op, 0).and_then(|value| self.graph.def_op(value));
         let template = template.and_then(|def| self.graph.attr(def, "Subgraph")).and_then(Attr::as_graph);

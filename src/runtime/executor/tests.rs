@@ -266,7 +266,7 @@ fn guards_count_calls_of_their_plan_and_of_others() {
     let counts: Vec<_> =
         program.guards().iter().map(|guard| (guard.number, guard.held, guard.missed)).collect();
     let first = [(0, 3, 2), (1, 2, 1), (2, 2, 0), (3, 2, 0)];
-    // Plans are asked in the order in which they were made: the second only of calls that are none of the first's.
+    // Plans are asked in the order in which they were made: the second only for calls that the first does not match.
     let second = [(0, 2, 0), (1, 2, 0), (2, 2, 0), (3, 2, 0)];
     assert_eq!(counts[..4], first);
     assert_eq!(counts[4..], second);

@@ -41,7 +41,7 @@ fn why(graph: &Graph, context: &Context<'_>, other: OpId, (first, second): (OpId
         return why_apart(graph, context, first, second);
     }
     why_outside(graph, context, other).unwrap_or_else(|| {
-        let part = if other == first { "behind" } else { "before" };
+        let part = if other == first { "after" } else { "before" };
         format!("it is a layer, which has taken what it can of the work {part} it")
     })
 }

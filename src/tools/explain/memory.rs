@@ -50,7 +50,7 @@ pub(super) struct Memory {
     /// The most that was needed of it at one time, and the op that ran then.
     pub(super) peak: u64,
     pub(super) peak_at: Option<u32>,
-    /// Results that lie in memory that was there, and their bytes: views, and what was written in the place of something else.
+    /// Results that reuse memory, and their bytes: views, and what was written in the place of something else.
     pub(super) shared: usize,
     pub(super) shared_bytes: u64,
 }
@@ -105,7 +105,7 @@ impl Memory {
             self.peak_at.and_then(|index| graph.all_ops().into_iter().find(|op| op.index() as u32 == index));
         let at = at.map(|op| format!(" (at {})", graph.kind(op))).unwrap_or_default();
         format!(
-            "memory: {} in {} pieces, at most {} at one time{at}; {} results of {} lie in memory that was there\n",
+            "memory: {} in {} pieces, at most {} at one time{at}; {} results of {} reuse memory\n",
             bytes(self.bytes),
             self.pieces,
             bytes(self.peak),

@@ -54,7 +54,7 @@ impl InputOptions {
     }
 
     /// The inputs for a function of a loaded program. Without options, recorded sizes are used. Fails for options
-    /// that are none, for names that no argument has, and where nothing is known of an input.
+    /// that are invalid, for names that no argument has, and where nothing is known of an input.
     pub fn resolve(&self, loaded: &Loaded, entry: &str, io: &Io<'_>) -> Result<Inputs> {
         let mut parameters = loaded.program.parameters(entry)?;
         for parameter in &mut parameters {

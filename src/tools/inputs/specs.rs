@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let found = self.rest.chars().next().map_or("the end".to_string(), |c| format!("'{c}'"));
-        Err(self.wrong(&format!("'{letter}' is wanted where {found} stands")))
+        Err(self.wrong(&format!("expected '{letter}', found {found}")))
     }
 
     /// Letters, digits and underscores.
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
             let known = (0..64).filter_map(DType::from_code).filter(|dtype| dtype.is_computable());
             return Err(match nearest(plain, known.map(DType::name)) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
-                None => error.hint("text stands in quotes: 'name=\"text\"'"),
+                None => error.hint("text needs quotes: 'name=\"text\"'"),
             });
         };
         self.expect('[')?;

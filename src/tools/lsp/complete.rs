@@ -47,7 +47,7 @@ const TYPES: &[&str] = &[
 
 /// The suffixes of a check, and what they ask.
 const CHECKS: &[(&str, &str)] = &[
-    ("", "somewhere behind the match before"),
+    ("", "somewhere after the previous match"),
     ("-NEXT", "on the next line"),
     ("-SAME", "on the same line"),
     ("-EMPTY", "the next line is empty"),

@@ -21,7 +21,7 @@ pub(super) fn edits(document: &Document) -> Option<Vec<lsp::TextEdit>> {
         let text = document.text();
         let line_start = text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |at| at + 1);
         let blank = text.get(line_start..start).unwrap_or_default();
-        // Two ops on one line are no business of ours.
+        // Two ops on one line are left alone.
         if blank.trim().is_empty() && blank != wanted {
             edits.push(lsp::TextEdit { range: document.range(line_start, start), new_text: wanted });
         }

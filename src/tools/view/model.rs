@@ -405,7 +405,7 @@ impl<'m, 'g> Builder<'m, 'g> {
         match times.ops.get(&(self.pending.function.clone(), op.index() as u32)) {
             Some((known, time)) if known == kind => Ok(Some(*time)),
             Some((known, _)) => {
-                let message = format!("the profile is of another graph: it has {known} where {kind} stands");
+                let message = format!("the profile is of another graph: it has {known} in place of {kind}");
                 Err(Diagnostic::input(message).hint("give the model and the --passes that were profiled"))
             }
             None => Ok(None),

@@ -2,7 +2,7 @@
 
 # Source is not a Python file: what its imports would bring is known already.
 # CHECK: error: expected def but found 'import' here
-# CHECK: help: only functions stand at the top level; what torch, math and typing name is known without an import
+# CHECK: help: only functions are allowed at the top level; what torch, math and typing name is known without an import
 
 import torch
 

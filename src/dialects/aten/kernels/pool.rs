@@ -163,7 +163,7 @@ pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out
     walk(plane, axes, &mut Largest { lowest, values: out });
 }
 
-/// What becomes of windows as their elements come by.
+/// The state of windows as their elements are visited.
 trait Windows<T> {
     /// A window has no elements yet; `place` is that of its first one.
     fn begin(&mut self, window: usize, place: usize);

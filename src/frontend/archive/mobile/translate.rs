@@ -153,7 +153,7 @@ impl Machine<'_> {
             let mut argument = Argument::new(&*parameter.name, types::parse(module, &parameter.ty)?);
             argument.default = parameter.default.clone();
             if matches!(argument.ty.kind(), TypeKind::Optional(_)) && argument.default.is_none() {
-                // A default of None is written as no default.
+                // A default of None is written without a default.
                 argument.default = Some(Attr::None);
             }
             Ok(argument)

@@ -90,7 +90,7 @@ fn check_nodes(pickle: &Pickle) -> Result<()> {
     for (_, node) in pickle.iter() {
         match node {
             Node::Global(_) | Node::Storage(_) => {
-                return Err(Diagnostic::input(format!("{} stands where data should be", node.kind())));
+                return Err(Diagnostic::input(format!("{} where data should be", node.kind())));
             }
             Node::Dict(dict) => check_keys(pickle, &dict.pairs)?,
             _ => {}
@@ -99,7 +99,7 @@ fn check_nodes(pickle: &Pickle) -> Result<()> {
     Ok(())
 }
 
-/// What makes two keys of a dict equal. A `bool` is no `int` in TorchScript.
+/// What makes two keys of a dict equal. A `bool` is not an `int` in TorchScript.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Str(&'a str),
