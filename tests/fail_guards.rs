@@ -1,4 +1,5 @@
-//! Every guard of recorded programs is made to miss, one at a time (others by scripts/conformance.sh); the answers must stay those of PyTorch.
+//! Every guard of recorded programs is made to miss, one at a time (others by scripts/conformance.sh); the answers must stay
+//! those of PyTorch.
 
 use flambeau::toolkit::Toolkit;
 use flambeau::tools::case::Case;

@@ -43,7 +43,7 @@ impl Drop for Guest {
 /// The exchange APIs of types met so far, by the address of the type; 0 where a type has none. Types of libraries live
 /// as long as the process.
 static KNOWN: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
-/// So many types are remembered.
+/// Maximum number of types that are remembered.
 const MAX_KNOWN: usize = 64;
 
 /// The exchange API of an object's type.

@@ -142,7 +142,7 @@ fn cut(message: String) -> String {
 /// Python's own exceptions travel through the compiler and the interpreter by number.
 static KEPT: parking_lot::Mutex<Vec<(u64, PyErr)>> = parking_lot::Mutex::new(Vec::new());
 static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-/// So many are kept: each is taken by the call that it ends, all but those that a program catches.
+/// Maximum number that are kept: each is taken by the call that it ends, all but those that a program catches.
 const MAX_KEPT: usize = 64;
 const MARK: &str = "python exception ";
 

@@ -257,7 +257,8 @@ impl PyProgram {
 
 #[pymethods]
 impl PyProgram {
-    /// Calls a function or method, a module with its hooks by the name `__call__`; `kind` says whose arrays are given where no argument determines it.
+    /// Calls a function or method, a module with its hooks by the name `__call__`; `kind` says whose arrays are given where no
+    /// argument determines it.
     #[pyo3(signature = (name, args, kwargs=None, kind=None))]
     fn call<'py>(
         &self,

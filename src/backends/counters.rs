@@ -231,7 +231,7 @@ impl FusionCounters {
         self.log.message(TOPIC, Level::Update, || format!("refused {group} for {}: {reason}", what()));
     }
 
-    /// So many kernels of the module run for a group; None where they are for other inputs.
+    /// Number of kernels of the module that run for a group; None where they are for other inputs.
     pub(super) fn of_module(&self, group: &str, kernels: Option<usize>) {
         match kernels {
             Some(n) => {

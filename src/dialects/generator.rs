@@ -28,7 +28,7 @@ macro_rules! binomial {
         if count <= 0.0 || p <= 0.0 {
             return 0.0;
         }
-        // So many throws have no end.
+        // That many draws would not terminate.
         if p >= 1.0 || count.is_infinite() {
             return count;
         }

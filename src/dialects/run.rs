@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// So many plans of a function are kept where nothing else is said.
+/// Default number of plans of a function that are kept.
 const PLANS: usize = 32;
 /// Number of recorded operations that may wait for their place.
 const KEPT_RECORDED: usize = 4096;

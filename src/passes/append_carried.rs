@@ -1,6 +1,6 @@
-//! Lists that a loop carries and copies with one item more in each iteration are appended to instead: `items = items + [x]` is done in
-//! the time of one append. The list must be empty when the loop begins, and nothing but the loop may see it meanwhile; a new one
-//! is made for each run. So the lists grow that a forward keeps for its backward.
+//! Lists that a loop carries and copies with one item more in each iteration are appended to instead: `items = items + [x]` is
+//! done in the time of one append. The list must be empty when the loop begins, and nothing but the loop may see it meanwhile; a
+//! new one is made for each run. So the lists grow that a forward keeps for its backward.
 //!
 //! Those that it copies with another item in a place, or without the last one, as gradients of lists are, are written to in the
 //! same way: the loop begins with a copy of its own.

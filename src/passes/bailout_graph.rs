@@ -1,6 +1,6 @@
 //! What is left of a graph from a guard on, as a graph of its own: the rest of the guard's block, the rest of what the block stands in
-//! (further iterations of a loop, what follows a condition), and so on to the end. No guard is in it, and nothing that was known of
-//! types. No pass itself; `insert-bailouts` asks what a rest takes, the runtime makes it when a guard misses.
+//! (further iterations of a loop, what follows a condition), and so on to the end. No guard is in it, and nothing that was known
+//! of types. No pass itself; `insert-bailouts` asks what a rest takes, the runtime makes it when a guard misses.
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::profiling::{BAILOUT, GUARD};

@@ -2,8 +2,9 @@
 //! `a` and the `b` of all iterations are joined to, along the summed dimension. So the gradient of a weight that all use takes
 //! one product, as where a loop is unrolled (`batch-mm`). The sum may begin with a tensor, or with None, as gradients do.
 //!
-//! The condition: what is summed is seen by nothing but the sum, both factors are made in the iteration, and keeping them takes less
-//! memory than the product has, as far as types determine it. The order of summation changes, so that results are equal up to rounding.
+//! The condition: what is summed is seen by nothing but the sum, both factors are made in the iteration, and keeping them takes
+//! less memory than the product has, as far as types determine it. The order of summation changes, so that results are equal up
+//! to rounding.
 
 use super::Context;
 use super::variables::put;

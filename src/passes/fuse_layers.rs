@@ -7,9 +7,9 @@
 //! may write to what a layer reads or gives; what goes in between has one user. Batch norm stays a factor and a sum
 //! behind the contraction, in PyTorch's order: weights are not changed.
 //!
-//! A layer's result has the layout of the program: types must determine its strides, and they must be those of rows or, of images,
-//! those of channels that lie innermost. Sums with a linear map may have any without gaps: the layer gives rows, and an op
-//! behind it the strides, which `assign-layouts` takes away where they are not seen. Rows of a linear map may be given other
+//! A layer's result has the layout of the program: types must determine its strides, and they must be those of rows or, of
+//! images, those of channels that lie innermost. Sums with a linear map may have any without gaps: the layer gives rows, and an
+//! op behind it the strides, which `assign-layouts` takes away where they are not seen. Rows of a linear map may be given other
 //! sizes before what is done to them.
 
 use super::layer_parts::{

@@ -1,6 +1,6 @@
 //! Puts a `prim::profile` before every use of a tensor whose type TorchScript's profiling executor would like to know: operands of
 //! what it compiles, differentiates or asks for types, results of such ops, and results of blocks. Optional sizes that gradients
-//! are summed to are counted. The ops pass their values on; `flambeau profile` runs the graph and writes what came by into their
+//! are summed to are counted. The ops pass their values on; `flambeau profile` runs the graph and writes what was observed into their
 //! attributes. Places and order, and so the text, are PyTorch's.
 
 use super::Context;

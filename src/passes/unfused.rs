@@ -8,8 +8,8 @@ use crate::dialects::{Family, Op, Variant, fusion};
 use crate::ir::{Graph, OpId, TypeKind, ValueId};
 use hashbrown::HashSet;
 
-/// Why an op is in no group. None for what is not work: constants, groups themselves, and layers, which have taken what is fused to
-/// them.
+/// Why an op is in no group. None for what is not work: constants, groups themselves, and layers, which have taken what is fused
+/// to them.
 pub fn why_outside(graph: &Graph, context: &Context<'_>, op: OpId) -> Option<String> {
     let kind = graph.kind(op);
     if kind == "prim::Constant" || fusion::is_group(kind) || kind.as_str().starts_with("fusion::") {

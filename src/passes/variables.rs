@@ -271,8 +271,8 @@ fn drop_given(graph: &mut Graph, op: OpId, n: usize, same: ValueId) {
     graph.remove_result(op, n);
 }
 
-/// All ops in program order, but those of nested blocks before the op around them: what an iteration leaves may be what a branch in it
-/// gives.
+/// All ops in program order, but those of nested blocks before the op around them: what an iteration leaves may be what a branch
+/// in it gives.
 fn inner_first(graph: &Graph) -> Vec<OpId> {
     let mut ordered = Vec::new();
     let mut open: Vec<OpId> = Vec::new();

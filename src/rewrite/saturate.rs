@@ -20,8 +20,8 @@ use hashbrown::HashSet;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// Of the nodes that rules may add, equations (`~>`) add at most one in this many: the orders of a long chain of an associative op
-/// are more than any budget, and other rules are to have theirs.
+/// Of the nodes that rules may add, equations (`~>`) add at most one in this many: the orders of a long chain of an associative
+/// op are more than any budget, and other rules are to have theirs.
 const EQUATIONS_SHARE: usize = 4;
 /// Classes that a repair may look at for each firing since the last.
 const REPAIRED_PER_FIRING: usize = 64;

@@ -101,7 +101,7 @@ pub struct GuardState {
     pub of: String,
     /// How often it held.
     pub held: u64,
-    /// How often it missed: of arguments, calls of another kind that came by.
+    /// How often it failed: of arguments, calls of another kind.
     pub missed: u64,
     /// Whether it is made to miss.
     pub forced: bool,

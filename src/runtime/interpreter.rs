@@ -106,8 +106,8 @@ fn move_each(step: &Step, registers: &mut [Value], constants: &[Value]) -> Optio
     Some(())
 }
 
-/// Begins an iteration of a loop (true) or finds that there is none (false); None where the condition is not a plain truth value, or
-/// where a kernel may do the iterations that are left.
+/// Begins an iteration of a loop (true) or finds that there is none (false); None where the condition is not a plain truth
+/// value, or where a kernel may do the iterations that are left.
 #[inline(always)]
 fn begin_turn(
     step: &Step,
@@ -173,7 +173,7 @@ pub(super) struct Machine<'a> {
     entered: Vec<Object>,
     /// Steps that were taken from the run and not used yet.
     steps: u32,
-    /// Who looks on.
+    /// The observer.
     watcher: Option<Arc<dyn Watcher>>,
 }
 

@@ -5,7 +5,7 @@ use crate::resources::tasks;
 use crate::value::Future;
 use std::cell::Cell;
 
-/// So many programs may run on top of each other on one thread: each waits for the next. The stack grows with them.
+/// Maximum number of programs that run nested on one thread: each waits for the next. The stack grows with them.
 const MAX_NESTED: usize = 1_000;
 
 thread_local! {

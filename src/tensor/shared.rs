@@ -32,7 +32,7 @@ pub(super) enum Blocked<E> {
 
 /// How long a waiting thread sleeps before it asks whether its work must end.
 const NAP: Duration = Duration::from_millis(20);
-/// So many naps a thread takes that breaks the protocol.
+/// Number of sleeps of a thread that breaks the protocol.
 const MAX_NAPS: usize = 500;
 
 impl<T> Shared<T> {

@@ -257,8 +257,8 @@ pub fn is_text(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Fails for a file of a known kind that is not a program, by its first bytes. Some binary files happen to be valid text, and some
-/// texts are known not to be programs.
+/// Fails for a file of a known kind that is not a program, by its first bytes. Some binary files happen to be valid text, and
+/// some texts are known not to be programs.
 fn refuse_stranger(path: &Path) -> Result<()> {
     use std::io::Read;
     let mut start = Vec::new();

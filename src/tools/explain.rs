@@ -69,7 +69,8 @@ pub struct Options {
     /// Seed of the random generator, and of the numbers of --input
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Log passes, including those that make plans, and under `fusion` the decisions about fusion groups: 'simplify:>assign-layouts' [default: FLAMBEAU_LOG]
+    /// Log passes, including those that make plans, and under `fusion` the decisions about fusion groups:
+    /// 'simplify:>assign-layouts' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
     /// Print the graph of the plan too

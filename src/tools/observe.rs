@@ -1,4 +1,4 @@
-//! Looking on while a program runs: what its ops give, and when. For sizes in pictures, comparisons of values, profiles.
+//! Observation of running programs: what their ops give, and when. For sizes in pictures, comparisons of values, profiles.
 
 use crate::dialects::{GraphId, Watcher};
 use crate::ir::{Graph, OpId};

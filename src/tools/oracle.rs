@@ -1,5 +1,5 @@
-//! Decides whether a module under a pipeline shows a certain fault: it fails as before, gives another answer than without passes, or a
-//! user's command says so. Bisection and reduction query it repeatedly.
+//! Decides whether a module under a pipeline shows a certain fault: it fails as before, gives another answer than without
+//! passes, or a user's command says so. Bisection and reduction query it repeatedly.
 
 use super::case::{compare, encode};
 use super::opt::pass_error_signature;

@@ -145,8 +145,8 @@ pub fn placed(program: Program, device: Option<&Arc<dyn Backend>>) -> Program {
 /// What a command asks of calls beside their answers.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct GuardOptions {
-    /// Make the guard with this number fail whenever it is checked, although it holds: the answer is the same. `explain` lists the guards of
-    /// plans; those of a function that runs without a plan are numbered from 0 too
+    /// Make the guard with this number fail whenever it is checked, although it holds: the answer is the same. `explain` lists
+    /// the guards of plans; those of a function that runs without a plan are numbered from 0 too
     #[arg(long, value_name = "N")]
     fail_guard: Option<usize>,
     /// Fail if an op is in no fusion group and no layer: each such op is named, with the reason. Within torch.jit.strict_fusion

@@ -70,7 +70,8 @@ pub struct Options {
     /// random generator where it was drawn from
     #[arg(long)]
     time: bool,
-    /// Log passes, including those that make plans, and under `fusion` the decisions about fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
+    /// Log passes, including those that make plans, and under `fusion` the decisions about fusion groups: 'fuse:>fusion'
+    /// [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
     /// Seed of the random generator [default: from the system's entropy] and of the numbers of --input [default: 0]

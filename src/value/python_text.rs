@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 /// Tensors with more elements are shown by their edges.
 const THRESHOLD: usize = 1000;
-/// So many at each edge.
+/// Number of elements at each edge.
 const EDGE: usize = 3;
 /// Characters in a line.
 const LINE: usize = 80;

@@ -142,7 +142,7 @@ impl Substitutions {
 }
 
 impl Substitution {
-    /// The value in the words of the expressions: groups are written as Python writes them.
+    /// The value in the syntax of the expressions: groups are written as Python writes them.
     fn replacement(&self) -> String {
         let value = self.value.replace('$', "$$");
         match Regex::new(r"\\g<([0-9]+)>") {

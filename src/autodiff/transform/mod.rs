@@ -3,8 +3,8 @@
 //! The backward graph takes the inputs of the forward graph and a gradient for each output that has one; it computes again what
 //! cells ask for and is not an input, so that nothing else need be kept. Cells stand in it as the graphs of their text, one after
 //! the other as the tape would run them, with the same sums, casts and sums to size between them; the pipeline `backward` then
-//! folds what types determine, and `fuse` makes kernels of it. Which inputs want a gradient and which outputs have one is said when
-//! the graph is made: undefined gradients are not values here.
+//! folds what types determine, and `fuse` makes kernels of it. Which inputs want a gradient and which outputs have one is said
+//! when the graph is made: undefined gradients are not values here.
 //!
 //! It knows rows and cells, no op by name but those of control flow and what they need, and not how graphs are run.
 

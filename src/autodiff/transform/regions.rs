@@ -1,7 +1,7 @@
 //! Branches and loops backward. The backward of a branch takes the path that the forward took; that of a loop runs the iterations
-//! from the last to the first. Values within are computed again there, from what stood around and, in loops, from what each iteration
-//! began with, which the forward keeps in lists. A value that only a branch uses, or a loop that may not iterate, has a gradient
-//! only where that ran: it is None elsewhere, as on the tape, and so are the gradients of all that it was made of.
+//! from the last to the first. Values within are computed again there, from what stood around and, in loops, from what each
+//! iteration began with, which the forward keeps in lists. A value that only a branch uses, or a loop that may not iterate, has
+//! a gradient only where that ran: it is None elsewhere, as on the tape, and so are the gradients of all that it was made of.
 
 use super::lists::{is_of_list, maybe_items};
 use super::marks::{IF, Iterations, LOOP};
@@ -299,8 +299,8 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    /// Writes an iteration: gives the gradients of what stands around, those of what the iteration begins with, and those of `lists` around it,
-    /// which hold what was there before.
+    /// Writes an iteration: gives the gradients of what stands around, those of what the iteration begins with, and those of
+    /// `lists` around it, which hold what was there before.
     fn turn_backward(
         &mut self,
         back: OpId,
@@ -352,8 +352,8 @@ impl Reverse<'_> {
         Ok((found, ends, sums))
     }
 
-    /// Says what an iteration gives to the next: gradients of what it begins with, with the values that have their types, and `sums` of
-    /// lists.
+    /// Says what an iteration gives to the next: gradients of what it begins with, with the values that have their types, and
+    /// `sums` of lists.
     fn end_turn(
         &mut self,
         back: OpId,
@@ -395,7 +395,8 @@ impl Reverse<'_> {
         Ok(map)
     }
 
-    /// Lets the loop add up gradients of what stands around it, None before its first iteration; gives the sums at the end of an iteration.
+    /// Lets the loop add up gradients of what stands around it, None before its first iteration; gives the sums at the end of an
+    /// iteration.
     fn sums_of_turns(
         &mut self,
         back: OpId,

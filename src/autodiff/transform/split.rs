@@ -25,7 +25,8 @@ const UNKNOWN_BYTES: u64 = 1 << 20;
 const NUMBER_BYTES: u64 = 16;
 
 /// Splits `joint`, whose inputs are those of the forward and then gradients, and whose outputs are `outputs` of the forward and
-/// then gradients. What is kept takes at most `max_kept` bytes, as far as types determine it and the inputs suffice to recompute the rest.
+/// then gradients. What is kept takes at most `max_kept` bytes, as far as types determine it and the inputs suffice to recompute
+/// the rest.
 pub(super) fn split(
     joint: &Graph,
     (inputs, outputs): (usize, usize),

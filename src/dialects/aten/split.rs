@@ -191,7 +191,7 @@ pub(super) fn chunk(a: &Args<'_>) -> Result<Vec<Tensor>> {
 
 /// How `tensor_split` takes the positions of the cuts.
 enum Parts {
-    /// So many pieces whose sizes differ by one at most.
+    /// A number of pieces whose sizes differ by one at most.
     Sections(i64),
     /// Before these indices.
     Indices(Scratch<i64>),

@@ -53,8 +53,8 @@ pub fn group_norm(operands: &Operands<'_>) -> Results {
     Some(results)
 }
 
-/// `native_batch_norm` and similar functions: the result, then mean and deviation of each channel, which are empty where the running
-/// ones are used. The functional form gives the running ones, too.
+/// `native_batch_norm` and similar functions: the result, then mean and deviation of each channel, which are empty where the
+/// running ones are used. The functional form gives the running ones, too.
 pub fn batch_norm(operands: &Operands<'_>) -> Results {
     let schema = operands.op.schema().ok()?;
     let trains = match schema.argument_index("training") {

@@ -50,7 +50,7 @@ pub enum Known {
     Each(Box<Known>),
 }
 
-/// So many parts of parts are known of one value.
+/// Maximum number of nested parts that are tracked of one value.
 const MAX_PARTS: usize = 4096;
 
 impl Known {

@@ -368,7 +368,7 @@ pub fn split(operands: &Operands<'_>) -> Results {
     })
 }
 
-/// So many pieces along one dimension.
+/// A number of pieces along one dimension.
 pub fn chunk(operands: &Operands<'_>) -> Results {
     pieces(operands, |size| {
         let chunks = operands.int("chunks").filter(|c| *c > 0)?;

@@ -148,8 +148,8 @@ impl Graph {
     }
 }
 
-/// How many slots a range of a number of operands has. Long ranges, which may grow operand by operand, have some to spare, so that
-/// they are seldom moved; the number follows from the length alone.
+/// How many slots a range of a number of operands has. Long ranges, which may grow operand by operand, have some to spare, so
+/// that they are seldom moved; the number follows from the length alone.
 fn room_for(len: usize) -> usize {
     if len < 16 { len } else { len.next_power_of_two() }
 }

@@ -41,7 +41,7 @@ pub struct Report {
     pub verify_time: Duration,
 }
 
-/// Looks on while passes run. `out` is where messages go.
+/// Observes passes. `out` is where messages go.
 pub trait Observer {
     /// Before a pass.
     fn before(&mut self, _at: &At<'_>, _module: &Module, _out: &mut dyn Write) {}

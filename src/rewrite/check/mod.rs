@@ -52,7 +52,7 @@ impl Effort {
         Effort { seed, ..self }
     }
 
-    /// So many valid instances, and the search that goes with them.
+    /// A number of valid instances, and the search that goes with them.
     pub fn samples(samples: usize) -> Effort {
         Effort { samples, exhaustive: 70_000, evaluations: 40_000 + 400 * samples as u64, seed: 0 }
     }

@@ -34,7 +34,7 @@ impl Continuation {
 }
 
 impl Compiler<'_> {
-    /// A value of which a type is taken to be true, with a way out: where it has the type the code goes on, else the function goes
+    /// A value that is assumed to have a type, with a bailout: where it has the type the code goes on, else the function goes
     /// on as the rest of the template from here.
     pub(super) fn bailout(&mut self, op: OpId) -> Result<()> {
         let location = self.graph.location_id(op);

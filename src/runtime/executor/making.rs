@@ -35,7 +35,7 @@ pub struct Stage {
     pub time: Duration,
 }
 
-/// Looks on while a plan is made.
+/// Observes the making of a plan.
 #[derive(Default)]
 pub(super) struct Maker(Vec<Stage>);
 

@@ -109,7 +109,7 @@ impl Index {
     }
 }
 
-/// The words of each logical line: one that is not within brackets.
+/// The tokens of each logical line: one that is not within brackets.
 fn lines(text: &str) -> Vec<Vec<Word>> {
     let bytes = text.as_bytes();
     let (mut all, mut line, mut depth, mut at) = (Vec::new(), Vec::new(), 0usize, 0);

@@ -17,7 +17,7 @@ const MAX_DRAWN: usize = 200;
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
-/// Looks on and writes the page.
+/// Observes and writes the page.
 pub(super) struct Page {
     registry: Arc<Registry>,
     explanations: Arc<Explanations>,
@@ -37,7 +37,7 @@ struct Section {
 }
 
 impl Page {
-    /// Looks on while passes run over `module`.
+    /// Observes passes over `module`.
     pub(super) fn new(
         registry: &Arc<Registry>,
         explanations: &Arc<Explanations>,

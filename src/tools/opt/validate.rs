@@ -33,7 +33,7 @@ const BUFFER: i64 = 128;
 /// Arguments of a call, by the names of parameters.
 type Arguments = Vec<(Arc<str>, Value)>;
 
-/// Looks on, calls, and keeps what it found.
+/// Observes, calls, and keeps what it found.
 pub(super) struct Validator {
     registry: Arc<Registry>,
     draws: usize,

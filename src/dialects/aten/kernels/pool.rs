@@ -61,7 +61,7 @@ pub fn each_pair_of_planes<T: Send, U: Send>(
     work: impl Fn(usize, &mut [T], &mut [U]) + Sync + Send,
 ) {
     let plane = plane.max(1);
-    // So many planes at a time that there are few pieces.
+    // Enough planes at a time that there are few pieces.
     let share = (PARALLEL_WORK / plane.saturating_mul(cost).max(1)).max(1);
     let piece = |at: usize, a: &mut [T], b: &mut [U]| {
         let planes = a.chunks_mut(plane).zip(b.chunks_mut(plane));

@@ -11,7 +11,7 @@ impl Emitter<'_> {
         subtype::is_subtype_of(a, b, &self.unit.module)
     }
 
-    /// Why a type is no subtype of another, in PyTorch's wording: empty if there is no more to say.
+    /// Why a type is not a subtype of another, in PyTorch's wording: empty if there is no more to say.
     pub(super) fn why_not(&self, a: &Type, b: &Type) -> std::result::Result<(), String> {
         subtype::why_not_subtype(a, b, &self.unit.module)
     }

@@ -257,7 +257,7 @@ fn reflect_rows<F: Field>(a: &mut Mat<F>, v: &[F], tau: F, from: usize, high: us
 }
 
 /// The eigenvector of the (quasi-)triangular matrix `t` for the eigenvalue at `at` (of a block: its first). Where a
-/// divisor vanishes it is taken to be as large as rounding.
+/// divisor vanishes it is assumed to be as large as rounding.
 fn substituted<F: Field>(t: &Mat<F>, values: &[Complex64], at: usize, epsilon: f64) -> Vec<Complex64> {
     let n = t.rows;
     let value = values[at];
