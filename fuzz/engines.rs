@@ -50,7 +50,7 @@ enum Seen {
     Answer(String),
     /// What the program itself raises, and what was printed before.
     Raised(String),
-    /// What an op raises. An unused one does not run where passes are on, so that all behind it may differ.
+    /// What an op raises. An unused one does not run where passes are on, so that all after it may differ.
     Op(String),
     /// A limit, which engines reach at different places.
     Limit,

@@ -132,7 +132,7 @@ fn in_mlir(module: &ir::Module) {
     }
 }
 
-/// The pass that the first line names, or some pass, over the graph text behind it. A pass may refuse a graph; it
+/// The pass that the first line names, or some pass, over the graph text after it. A pass may refuse a graph; it
 /// must not panic, and what it leaves must be valid.
 fn one_pass(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -76,7 +76,7 @@ fn writes_first(op: &&Op) -> bool {
 /// An op with arguments for it.
 struct Call<'a> {
     op: &'a Op,
-    /// Constants, and the names of operands behind the first.
+    /// Constants, and the names of operands after the first.
     constants: String,
     operands: Vec<String>,
     /// Inputs of the graph, the first of which is written.

@@ -195,7 +195,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // After a failure the server must not stay behind.
+        // After a failure the server must not stay after.
         let _ = self.child.kill();
     }
 }

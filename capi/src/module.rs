@@ -19,7 +19,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// A program as it was loaded, and as it runs.
+/// A program as loaded, and as it runs.
 pub(crate) struct Module {
     plain: Program,
     fast: Once<Program>,

@@ -64,7 +64,7 @@ pub(crate) struct Call<'py> {
     shown: RefCell<Vec<Shown<'py>>>,
 }
 
-/// A result of ours, the object whose memory it shows, and how many elements behind that it begins.
+/// A result of ours, the object whose memory it shows, and how many elements after that it begins.
 pub(crate) type Shown<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, isize);
 
 impl<'py> Call<'py> {
@@ -500,7 +500,7 @@ impl<'py> Call<'py> {
         }
     }
 
-    /// The tensor of PyTorch whose memory a result shows, and how many elements behind its first one that begins.
+    /// The tensor of PyTorch whose memory a result shows, and how many elements after its first one that begins.
     fn base_of(&self, tensor: &Tensor) -> Option<(&Bound<'py, PyAny>, isize)> {
         let storage = tensor.storage();
         if !storage.is_foreign() || !tensor.is_plain() {

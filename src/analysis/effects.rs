@@ -129,7 +129,7 @@ impl<'a> FactsTable<'a> {
 }
 
 /// The facts of ops of one graph, those of ops with blocks found once however deep they nest: for walks over all blocks of a
-/// graph that stays as it is.
+/// graph that stays unchanged.
 pub struct NestedFacts<'a> {
     registry: &'a Registry,
     known: HashMap<OpId, OpFacts>,

@@ -87,7 +87,7 @@ impl ScalarKernel {
         self.compiled.get().is_some()
     }
 
-    /// Does what is left of a loop and gives the numbers that it carries behind the last iteration. None, with nothing changed,
+    /// Does what is left of a loop and gives the numbers that it carries after the last iteration. None, with nothing changed,
     /// where the interpreter must do it, which is counted with its reason. Fails where the run must end.
     pub fn run(&self, rest: &RemainingLoop<'_>) -> Result<Option<Vec<Value>>> {
         let executable = match self.compiled.get_or_make(|| self.compile()) {

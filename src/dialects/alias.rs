@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(row.schema_text(), "aten::negative(Tensor self) -> Tensor");
     }
 
-    /// A name that stands for another names one that is there, with no other behind it.
+    /// A name that stands for another names one that is there, with no other after it.
     #[test]
     fn no_name_is_of_a_name() {
         let registry = Registry::builtin();

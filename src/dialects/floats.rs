@@ -10,7 +10,7 @@ use crate::tensor::{
 /// A float32 tensor whose elements lie densely in some order, or images whose pixels may lie apart.
 pub(in crate::dialects) struct Floats {
     tensor: Snapshot,
-    /// Floats from the first element to behind the last one.
+    /// Floats from the first element to after the last one.
     span: usize,
     /// Floats from pixel to pixel of images with their channels innermost, or from row to row.
     pub pitch: usize,

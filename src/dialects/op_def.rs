@@ -52,7 +52,7 @@ pub struct OpDef {
     /// Alias marks that PyTorch's schema leaves out, where there are any.
     pub hidden: Option<HiddenMarks>,
     /// The op, by its full name, that computes the same and writes to nothing: its arguments have the names of this one's, its
-    /// results are this one's, and behind them for each argument `a` that this one writes to a result `a_out`, what it becomes.
+    /// results are this one's, and after them for each argument `a` that this one writes to a result `a_out`, what it becomes.
     pub functional: Option<&'static str>,
     /// Further names of the row, with their derived forms.
     pub aliases: &'static [Alias],
@@ -296,7 +296,7 @@ pub struct Accepts {
     pub half: bool,
     /// complex numbers
     pub complex: bool,
-    /// `abs_cpu`, or the whole message; behind `|` the one for complex numbers
+    /// `abs_cpu`, or the whole message; after `|` the one for complex numbers
     pub kernel: &'static str,
 }
 

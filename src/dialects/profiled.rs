@@ -8,7 +8,7 @@ use crate::ir::{Graph, OpId, TypeKind};
 use hashbrown::HashSet;
 use std::sync::LazyLock;
 
-/// Recorded from PyTorch 2.15 by tests/golden/record_profiled_ops.py: operators that look at their operands, and behind a line
+/// Recorded from PyTorch 2.15 by tests/golden/record_profiled_ops.py: operators that look at their operands, and after a line
 /// `# results` those whose results are looked at by every user.
 static NAMES: LazyLock<[HashSet<&str>; 2]> = LazyLock::new(|| {
     let text = include_str!("aten/profiled_ops.txt");

@@ -233,7 +233,7 @@ impl Registry {
         self.derived = Derived::default();
     }
 
-    /// Adds the schemas that have no row, behind those that have one.
+    /// Adds the schemas that have no row, after those that have one.
     fn declare_all(&mut self) {
         self.changed();
         let built: HashSet<String> = self.iter().map(|op| op.full_name().to_string()).collect();
@@ -341,7 +341,7 @@ impl Registry {
         }
     }
 
-    /// A row takes the place of a mere declaration. Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
+    /// A row takes the place of a mere declaration. Overloads that write to `out` follow the tensor overloads that do not, as in PyTorch.
     fn insert(&mut self, op: Op) {
         self.changed();
         self.dialects.insert(op.name().namespace());

@@ -170,7 +170,7 @@ fn write_dict(out: &mut String, entries: &[(Attr, Attr)], expected: Option<&Type
 
 // --- reading ---
 
-/// Reads an attribute's value up to the `,` or `]` behind it.
+/// Reads an attribute's value up to the `,` or `]` after it.
 pub(super) fn read_attr(cursor: &mut Cursor, expected: Option<&Type>) -> Parsed<Attr> {
     let start = cursor.pos();
     if let Some(attr) = read_value(cursor, expected) {

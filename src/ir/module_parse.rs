@@ -72,7 +72,7 @@ struct ModuleReader<'a, 'o> {
     parsed: ParsedModule,
     /// A `schema` line waits for its graph.
     schema: Option<Schema>,
-    /// Those behind the last graph, filled in together.
+    /// Those after the last graph, filled in together.
     resources: Vec<Resource<'a>>,
 }
 
@@ -240,7 +240,7 @@ impl<'a> ModuleReader<'a, '_> {
 
     // --- declarations ---
 
-    /// A qualified name, and whether `(Module)` stands behind it.
+    /// A qualified name, and whether `(Module)` follows it.
     fn declared(&mut self) -> Parsed<(Symbol, bool)> {
         let cursor = self.cursor();
         cursor.skip_blanks();

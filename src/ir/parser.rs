@@ -43,7 +43,7 @@ pub enum Naming {
     Torch,
     /// `Keep` for text in printed form that is the dump of a program, which has locations, scopes or subgraphs, or a
     /// FileCheck test (with a `RUN:` line), for several graphs in one file and for texts above 256 KB. Any other graph is read as
-    /// PyTorch's parser reads it: `Torch`, and comments behind ops are only comments.
+    /// PyTorch's parser reads it: `Torch`, and comments after ops are only comments.
     Auto,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn check_size(source: &Source) -> std::result::Result<(), Vec<Diagnos
     Err(vec![Diagnostic::unsupported(format!("{}: {}", source.name(), too_large(bytes as u64)))])
 }
 
-/// As PyTorch's parser reads: results are numbered, comments behind ops are only comments.
+/// As PyTorch's parser reads: results are numbered, comments after ops are only comments.
 pub(super) fn as_torch<'o>(options: &ParseOptions<'o>, text: &str) -> ParseOptions<'o> {
     let show_symbols = options.show_symbols || text.contains("RUN:");
     ParseOptions { naming: Naming::Torch, drop_locations: true, show_symbols, ..*options }
@@ -385,7 +385,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
     }
 
-    /// Goes on behind a line with an error and notes the names it would have defined.
+    /// Goes on after a line with an error and notes the names it would have defined.
     fn lose_names(&mut self, start: usize) {
         self.cursor.set_pos(start.max(self.cursor.pos().saturating_sub(1)));
         self.cursor.skip_line();
@@ -425,7 +425,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
     }
 
-    /// Whether the bracket of a block's parameters stands behind blanks; steps to it.
+    /// Whether the bracket of a block's parameters follows blanks; steps to it.
     fn opens_block(&mut self) -> bool {
         self.cursor.skip_blanks();
         self.cursor.peek() == b'('
@@ -714,7 +714,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         let word = self.cursor.dotted_name();
         let is_whole = match self.cursor.peek() {
             b',' | b')' => !word.is_empty(),
-            // A suffix may stand behind the blank.
+            // A suffix may follow the blank.
             b' ' => self.cursor.peek_at(1) == b'=' && !word.is_empty(),
             _ => false,
         };

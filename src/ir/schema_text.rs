@@ -399,7 +399,7 @@ fn read_tuple(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
     while !cursor.eat(b')') {
         values.push(read_value(cursor, elements.get(values.len()).unwrap_or(ty))?);
         cursor.skip_space();
-        // One element has a comma behind it.
+        // One element has a comma after it.
         if !cursor.eat(b',') && cursor.peek() != b')' {
             return Err(cursor.expected("`,` or `)`"));
         }

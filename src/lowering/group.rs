@@ -80,7 +80,7 @@ pub struct RowReduction {
 /// Something to store: an output, or its part along a dimension, or what an input becomes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// Which output of the group; those behind the last are [`GroupProgram::writes`].
+    /// Which output of the group; those after the last are [`GroupProgram::writes`].
     pub output: usize,
     /// The value.
     pub value: Sv,
@@ -402,7 +402,7 @@ impl<'a> Reader<'a> {
         Tensor { value: map[whole.value.index()], has_dims: whole.has_dims, leaves, form }
     }
 
-    /// Stores a value where an input lies. Nothing that comes behind it reads.
+    /// Stores a value where an input lies. Nothing that comes after it reads.
     fn copy(&mut self, op: OpId) -> Result<()> {
         let [target, value] = [0, 1].map(|n| self.graph.operand(op, n));
         let (Some(target), Some(value)) = (target, value) else {

@@ -2,8 +2,8 @@
 //! what follows takes them so. Where strides are visible (outputs of the graph, ops that look at strides, ops that draw
 //! random numbers, control flow, containers) the tensor gets the strides back that it would have had.
 //!
-//! Elements do not change, only where they lie. Which ops look at strides is said by rows. A layer stays as it is where
-//! something is written that may lie in another order, or where the strides to be restored behind it are not known.
+//! Elements do not change, only where they lie. Which ops look at strides is said by rows. A layer stays unchanged where
+//! something is written that may lie in another order, or where the strides to be restored after it are not known.
 
 use super::layer_parts::{is_restorable, known_strides, with_strides};
 use super::{Context, constants};

@@ -4,7 +4,7 @@
 //! The context is a place in the text, as it is in PyTorch: this pass follows `inline`, so that a called function is part of
 //! the context that it is called in, and constant propagation, so that the context's settings are constants. Work that a
 //! fork does is not part of it. What PyTorch refuses when the function is first called becomes a raise at the start of the
-//! graph. Ops that are cast already stay as they are.
+//! graph. Ops that are cast already stay unchanged.
 
 use super::{Context, PassOption, constants};
 use crate::diag::Result;

@@ -148,7 +148,7 @@ impl<'a> Continuation<'a> {
         self.new.append(root, copy);
     }
 
-    /// Behind the end of a branch its results are those of the condition.
+    /// After the end of a branch its results are those of the condition.
     fn leave_branch(&mut self, owner: OpId, block: BlockId) {
         for (result, value) in self.old.results(owner).into_iter().zip(self.old.block_results(block).to_vec())
         {

@@ -92,7 +92,7 @@ impl Sum {
     /// Makes the product after the loop, if it ran an iteration.
     fn joined(&self, graph: &mut Graph, op: OpId, kept: &[(ValueId, i64, bool)]) -> ValueId {
         let ty = graph.ty(graph.results(self.product)[0]).clone();
-        // In front of what follows the loop: a constant that the others are put behind.
+        // In front of what follows the loop: a constant that the others are put after.
         let next = graph.create(Symbol::new("prim::Constant"), &[], &[Type::int()]);
         graph.set_attr(next, "value", Attr::Int(0));
         graph.set_location_id(next, graph.location_id(self.product));

@@ -59,7 +59,7 @@ impl Slicer<'_> {
     }
 
     /// Parts of a block between ops that nothing moves past, the last first, where there are enough ops to differentiate:
-    /// the ops before and behind them.
+    /// the ops before and after them.
     fn stretches(&self, graph: &Graph, block: BlockId) -> Vec<(Option<OpId>, Option<OpId>)> {
         let (mut out, mut count, mut end) = (Vec::new(), 0, None);
         for op in subgraphs::backwards(graph, block) {

@@ -3,7 +3,7 @@
 //!
 //! Ops are *closed* where each operand is a constant or comes of a closed op, where all that write to what they read or
 //! give are closed, and where no result of the graph, and nothing that was given to it, may hold what they give. They run
-//! once, in their order; what others use of them becomes constants. Others must come behind the last write to what they
+//! once, in their order; what others use of them becomes constants. Others must come after the last write to what they
 //! use. Whatever a closed op cannot be (random, in a block of its own, one that gives a tensor other sizes) leaves its
 //! neighbours where they are.
 
@@ -132,7 +132,7 @@ impl<'a> Closed<'a> {
         !AliasDb::is_mutable_type(graph.ty(value)) || !outside.any(|v| self.db.may_contain_alias(value, *v))
     }
 
-    /// Whether ops that are not closed use a value only behind all that write to it.
+    /// Whether ops that are not closed use a value only after all that write to it.
     fn is_read_behind_writes(&self, value: ValueId) -> bool {
         let graph = self.graph;
         let mut others = graph.uses(value).map(|u| u.op).filter(|op| !self.inside.contains(op)).peekable();

@@ -4,7 +4,7 @@
 //!
 //! The condition: every use of the tensor and of its views is one that this pass understands, types show that writes keep dtype
 //! and sizes, and at most one of the names leaves the graph, as what leaves it shares no memory any more. What requires grad
-//! stays as it is. It does not know what differentiates the graph afterwards.
+//! stays unchanged. It does not know what differentiates the graph afterwards.
 
 use super::tensor_uses::{Names, View, Write, gives_what_it_writes, names};
 use super::variables::{Fresh, Objects, Variable, Written, give_one_name, put, walk};

@@ -1,4 +1,4 @@
-//! Lets fusion groups store results where tensors lie that these are copied to: `copy_(%x, %result)` behind a group becomes part of
+//! Lets fusion groups store results where tensors lie that these are copied to: `copy_(%x, %result)` after a group becomes part of
 //! it, and the result needs no memory of its own. So an optimizer's step, which `functionalize` has made of writes, reads
 //! and writes each parameter once.
 //!

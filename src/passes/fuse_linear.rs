@@ -115,7 +115,7 @@ fn called(graph: &mut Graph, op: OpId) -> bool {
     false
 }
 
-/// Puts `linear(input, t(weight), bias)` behind the last of its operands and lets it take the op's place.
+/// Puts `linear(input, t(weight), bias)` after the last of its operands and lets it take the op's place.
 fn linear(
     graph: &mut Graph,
     op: OpId,
@@ -154,7 +154,7 @@ fn linear(
     true
 }
 
-/// Puts a linear behind `after` in the place of an op.
+/// Puts a linear after `after` in the place of an op.
 fn replace(graph: &mut Graph, op: OpId, after: Place, operands: &[ValueId]) -> bool {
     let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
     let new = graph.create(Symbol::new("aten::linear"), operands, &types);
@@ -167,7 +167,7 @@ fn replace(graph: &mut Graph, op: OpId, after: Place, operands: &[ValueId]) -> b
     true
 }
 
-/// Behind an op, or at the start of a block.
+/// After an op, or at the start of a block.
 #[derive(Clone, Copy)]
 enum Place {
     Behind(OpId),
@@ -205,7 +205,7 @@ fn is_later(graph: &Graph, a: Place, b: Place) -> bool {
     }
 }
 
-/// The op before which something behind a place stands.
+/// The op before which something after a place stands.
 fn anchor(graph: &Graph, place: Place) -> OpId {
     match place {
         Place::Behind(op) => graph.next(op).unwrap_or_else(|| end_of(graph, op)),

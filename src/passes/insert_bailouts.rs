@@ -16,7 +16,7 @@ pub(super) const OPTIONS: &[PassOption] =
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let fails = context.int("fail")?;
     let guards: Vec<OpId> = graph.all_ops().into_iter().filter(|op| graph.kind(*op) == GUARD).collect();
-    // A second template would hold the first: what has bailouts is left as it is.
+    // A second template would hold the first: what has bailouts is left unchanged.
     if guards.is_empty() || graph.all_ops().iter().any(|op| graph.kind(*op) == BAILOUT) {
         return Ok(false);
     }

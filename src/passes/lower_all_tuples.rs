@@ -152,7 +152,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Results that are tuples become several, and a tuple of them behind the op. The first unused one ends it.
+    /// Results that are tuples become several, and a tuple of them after the op. The first unused one ends it.
     fn spread(&mut self, graph: &mut Graph, op: OpId) {
         let mut n = 0;
         while let Some(result) = graph.result(op, n).filter(|result| graph.has_uses(*result)) {

@@ -28,7 +28,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// What is to be done next: blocks of an op are looked at behind its operands, results of a block at its end.
+/// What is to be done next: blocks of an op are looked at after its operands, results of a block at its end.
 enum Work {
     Op(OpId),
     End(BlockId),

@@ -1,6 +1,6 @@
 //! Where an int was compared with a constant, it is that constant on the way on which they are equal.
 //!
-//! `if n == 3` makes `n` the constant 3 in the branch; where the other branch certainly raises, behind the `if` too.
+//! `if n == 3` makes `n` the constant 3 in the branch; where the other branch certainly raises, after the `if` too.
 //! `not`, `and` and `or` propagate the implications of their operands. Only ints with other uses are considered.
 
 use super::{Context, constants};
@@ -55,7 +55,7 @@ impl Refinement<'_> {
         Found { known: self.active.pop().unwrap_or_default(), raises }
     }
 
-    /// Whether nothing behind the op is reached.
+    /// Whether nothing after the op is reached.
     fn op(&mut self, graph: &mut Graph, op: OpId) -> bool {
         let result = graph.result(op, 0);
         match (graph.kind(op).as_str(), result) {

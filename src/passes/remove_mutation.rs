@@ -235,7 +235,7 @@ impl<'a> Removal<'a> {
         plain && alone && kind != "prim::Constant"
     }
 
-    /// Both branches make an object that only the op behind them sees.
+    /// Both branches make an object that only the op after them sees.
     fn made_by_branches_for(&self, graph: &mut Graph, value: ValueId, op: OpId) -> bool {
         let ValueDef::Result(branch, n) = graph.def(value) else { return false };
         if graph.kind(branch) != "prim::If" {
@@ -400,7 +400,7 @@ fn list_change(graph: &Graph, construct: OpId, op: OpId) -> Option<(Change, Valu
     }
 }
 
-/// Uses of a value behind an op, in nested blocks too, become uses of another.
+/// Uses of a value after an op, in nested blocks too, become uses of another.
 pub(super) fn replace_uses_behind(graph: &mut Graph, old: ValueId, new: ValueId, op: OpId) {
     let Some(block) = graph.parent(op) else { return };
     let behind: Vec<crate::ir::Use> = graph

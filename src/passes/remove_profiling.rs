@@ -1,4 +1,4 @@
-//! Takes out what `profile` put in. What types say of tensors stays as it is, or is what was seen, or is forgotten: PyTorch has
+//! Takes out what `profile` put in. What types say of tensors stays unchanged, or is what was seen, or is forgotten: PyTorch has
 //! a pass for each (RemoveProfilingNodes, RemoveProfileNodesAndSpecializeTypes, ClearProfilingInformation).
 
 use super::{Context, PassOption, erase_shape_information};

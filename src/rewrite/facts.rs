@@ -266,7 +266,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Variables for the arguments behind the first, each with its type.
+    /// Variables for the arguments after the first, each with its type.
     fn rest(&self) -> String {
         let rest = self.arguments.iter().skip(1);
         rest.map(|a| format!(", {}=?{}: {}", a.name, a.name, a.ty)).collect()

@@ -1,5 +1,5 @@
 //! Op variables: `?f: elementwise(aten::t(?x))` stands for every op of a class, the same wherever `?f` stands. Such a rule is
-//! read once for each op of the table that is of the class and takes that number of tensors; `?rest...` behind them stands for
+//! read once for each op of the table that is of the class and takes that number of tensors; `?rest...` after them stands for
 //! what else that op takes.
 
 use super::syntax::{OpTerm, Rule, RuleTerm, TermKind};

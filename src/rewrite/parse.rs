@@ -64,7 +64,7 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
     Ok(rules)
 }
 
-/// Parses the one rule that begins a piece of a file. What is behind it is left alone.
+/// Parses the one rule that begins a piece of a file. What is after it is left alone.
 pub(super) fn parse_one(
     source: &Arc<Source>,
     range: Range<usize>,

@@ -6,7 +6,7 @@ use crate::ir::Symbol;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The guard that misses although it holds. Guards of a plan are numbered from 0, those inside its graph behind its own; those of a
+/// The guard that misses although it holds. Guards of a plan are numbered from 0, those inside its graph after its own; those of a
 /// function that runs without a plan from 0 too.
 #[derive(Debug)]
 pub(super) struct Forced {
@@ -44,7 +44,7 @@ pub(super) struct ForcedFrom<'a> {
 }
 
 impl<'a> ForcedFrom<'a> {
-    /// The same for code whose guards begin `further` behind these.
+    /// The same for code whose guards begin `further` after these.
     pub(super) fn behind(self, further: usize) -> ForcedFrom<'a> {
         ForcedFrom { first: self.first + further, ..self }
     }

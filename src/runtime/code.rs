@@ -96,7 +96,7 @@ pub(super) enum Action {
     Iteration { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
     /// Runs other code on the operands.
     Call(Arc<Code>),
-    /// Runs an op with blocks by its row; behind the op's own operands stand those that the blocks use of what surrounds them.
+    /// Runs an op with blocks by its row; after the op's own operands stand those that the blocks use of what surrounds them.
     Regions { bound: Box<Bound>, blocks: Box<[RegionCode]> },
     /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
     Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code>, derivatives: Arc<Derivatives> },

@@ -235,7 +235,7 @@ fn what_kernels_work_in_counts() {
         let (result, left) = run(body, 1 << 17);
         match result {
             Err(error) if error.message().contains("memory limit of 128.0 KiB") && left == 0 => {}
-            Err(error) => wrong.push(format!("{body}: {left} bytes are left after: {}", error.message())),
+            Err(error) => wrong.push(format!("{body}: {left} bytes are left behind: {}", error.message())),
             Ok(()) => wrong.push(format!("{body}: took no memory")),
         }
         let (result, left) = run(body, 1 << 30);

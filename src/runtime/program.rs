@@ -138,7 +138,7 @@ impl Program {
     }
 
     /// The same program with a guard that misses whenever it is asked, although it holds: answers are the same, and slower. Guards
-    /// of each plan are numbered from 0, those inside its graph behind its own; those of functions that run without plans from
+    /// of each plan are numbered from 0, those inside its graph after its own; those of functions that run without plans from
     /// 0 too. [`Program::guards`] lists them, [`PlanReport::forced_misses`] counts.
     pub fn failing_guard(&self, number: usize) -> Program {
         self.with_module(self.0.module.clone(), Setting { fails: Some(number), ..self.setting() })
@@ -352,7 +352,7 @@ impl Program {
     }
 
     /// Calls a module as Python's `model(x)` does: what its class has of hooks runs before and after `forward`, those before it on
-    /// the tuple of the arguments without names, those behind it on that and the result. A hook that gives None changes nothing.
+    /// the tuple of the arguments without names, those after it on that and the result. A hook that gives None changes nothing.
     pub fn call_module(
         &self,
         object: &Object,

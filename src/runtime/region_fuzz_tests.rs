@@ -221,7 +221,7 @@ impl Writer {
             self.block(depth + 1);
         }
         self.counters.pop();
-        // A counter that a loop may not set is not a variable behind it.
+        // A counter that a loop may not set is not a variable after it.
         if is_for {
             self.line(depth, &format!("{name} = 0"));
         }

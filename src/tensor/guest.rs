@@ -21,7 +21,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// Bytes from the first to behind the last element; None where strides run backward, sizes are negative, or the number
+    /// Bytes from the first to after the last element; None where strides run backward, sizes are negative, or the number
     /// does not fit.
     pub fn extent(&self) -> Option<usize> {
         if self.sizes.len() != self.strides.len() || self.sizes.iter().any(|n| *n < 0) {

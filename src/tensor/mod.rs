@@ -94,7 +94,7 @@ pub struct Snapshot {
     pub layout: Layout,
     /// How integers stand for numbers: of a quantized dtype, and of no other.
     pub quantizer: Option<Arc<Quantizer>>,
-    /// Of a nested tensor, how many entries of the second dimension each entry of the first has; what lies behind them
+    /// Of a nested tensor, how many entries of the second dimension each entry of the first has; what follows them
     /// is padding.
     pub lengths: Option<Arc<[i64]>>,
 }

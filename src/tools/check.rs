@@ -36,7 +36,7 @@ use std::sync::Arc;
 #[derive(Args, Debug)]
 pub struct Options {
     /// Case files (one JSON object a line), case folders (with a case.json, as examples/record.py writes them), and models: a
-    /// model's answer under the default passes is compared with that of the program as it was saved
+    /// model's answer under the default passes is compared with that of the program as saved
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Run this form of each case only

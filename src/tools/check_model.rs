@@ -1,4 +1,4 @@
-//! What `flambeau check` says of one model: how far its answer under passes is from that of the program as it was saved, and
+//! What `flambeau check` says of one model: how far its answer under passes is from that of the program as saved, and
 //! how far the answer of a recorded folder is from PyTorch's, output by output and op by op.
 
 use super::case::{Case, decode};

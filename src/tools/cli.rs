@@ -301,7 +301,7 @@ fn start(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_process
         io.message(&render::human(&error));
         return 1;
     }
-    // What stands behind `lit` is lit's, which has a `--timeout` of its own, but for limits that it has not.
+    // What follows `lit` is lit's, which has a `--timeout` of its own, but for limits that it has not.
     if args.get(1).is_some_and(|arg| arg == "lit") && !args.iter().any(is_own_limit) {
         return run_lit(&args[2..], io.toolkit);
     }

@@ -153,7 +153,7 @@ pub fn of_calls(
     Ok(report(program, &seen, with_graph))
 }
 
-/// What is seen in some calls, behind others that warm up.
+/// What is seen in some calls, after others that warm up.
 fn look(run: &Run, mut call: impl FnMut() -> Result<()>) -> Result<Arc<Mutex<Seen>>> {
     for _ in 0..WARMUP {
         call()?;

@@ -45,7 +45,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let (path, toolkit) = (io.path(&options.file), io.toolkit_with(&options.dialect)?);
     let (archive, problems) = match options.mmap {
         // SAFETY: the user asks for it with --mmap, whose help says that the file must not change meanwhile.
-        #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
+        #[allow(unsafe_code, reason = "maps a file where the user says that it stays unchanged")]
         true => (unsafe { Archive::map(&path, Limits::default())? }, Vec::new()),
         false => Archive::open_leniently(&path)?,
     };

@@ -59,7 +59,7 @@ impl GradientOptions {
         transformed(program, &pipeline, Settings::default(), &file.display().to_string(), io.err)
     }
 
-    /// The same with plans, which compile forward and backward, behind the default passes; as [`GradientOptions::transformed`]
+    /// The same with plans, which compile forward and backward, after the default passes; as [`GradientOptions::transformed`]
     /// where passes are named or plans are not wanted.
     pub fn planned(
         &self,

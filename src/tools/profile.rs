@@ -1,5 +1,5 @@
 //! `flambeau profile`: runs a program and writes the types of the observed tensors into its graph, as TorchScript's profiling
-//! executor does before it optimizes. What is printed is graph text for `insert-guards` and the passes behind it.
+//! executor does before it optimizes. What is printed is graph text for `insert-guards` and the passes after it.
 //!
 //! The passes say where types are looked at (`profile` puts the ops there); this file only runs and writes.
 

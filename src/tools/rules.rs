@@ -99,7 +99,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     }
 }
 
-/// The rules of a group as they are written.
+/// The rules of a group as written.
 fn of_group(toolkit: &Toolkit, name: &str) -> Result<Vec<Rule>> {
     let all = rewrite::written(toolkit.registry())?;
     let groups: IndexSet<&str> = all.iter().filter_map(|rule| rule.group.as_deref()).collect();

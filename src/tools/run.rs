@@ -140,7 +140,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let file = io.path(&options.file);
     let mut loaded = match options.mmap {
         // SAFETY: the user asks for it with --mmap, whose help says that the file must not change.
-        #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
+        #[allow(unsafe_code, reason = "maps a file where the user says that it stays unchanged")]
         true => unsafe { load_mapped(&file, &run, registry)? },
         false => load_shown(&file, &run, registry, io)?,
     };

@@ -38,10 +38,10 @@ pub struct Options {
     /// An optimizer of torch.optim with options: 'adamw(lr=1e-3, betas=(0.9, 0.99))'
     #[arg(long, value_name = "OPTIMIZER", default_value = "adamw")]
     optimizer: String,
-    /// Other options for parameters whose names fit a pattern: 'head.*(lr=1e-2)'
+    /// Other options for parameters whose names match a pattern: 'head.*(lr=1e-2)'
     #[arg(long, value_name = "PATTERN(OPTIONS)")]
     group: Vec<String>,
-    /// Leave parameters as they are whose names fit a pattern: 'features.*'
+    /// Do not train parameters whose names match a pattern: 'features.*'
     #[arg(long, value_name = "PATTERN")]
     freeze: Vec<String>,
     /// Train parameters that were frozen when the model was saved
@@ -98,7 +98,7 @@ pub struct Options {
     /// The method to call
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
-    /// Leave modules in the modes in which they were saved; otherwise all train, and are saved as they were
+    /// Keep the saved modes of modules; otherwise all are set to training mode, and are saved in their original modes
     #[arg(long)]
     keep_modes: bool,
     /// Print one JSON object a line

@@ -192,7 +192,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The module as TorchScript source. Several files stand one behind the other, each under its name.
+/// The module as TorchScript source. Several files stand one after the other, each under its name.
 fn python(registry: &Registry, module: &Module) -> Result<String> {
     let roots = python_print::roots(module);
     let printed = python_print::print(registry, module, &roots, &[], Vec::new(), &|_| None)?;

@@ -57,7 +57,7 @@ pub fn text(bytes: &[u8]) -> String {
     out
 }
 
-/// Text made of pieces one behind the other, where bytes of several pieces may be one character.
+/// Text made of pieces one after the other, where bytes of several pieces may be one character.
 pub fn joined(pieces: String) -> String {
     if has_stand_ins(&pieces) { text(&bytes(&pieces)) } else { pieces }
 }

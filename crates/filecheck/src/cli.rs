@@ -16,11 +16,11 @@ use std::path::Path;
 enum Takes {
     /// Nothing at all.
     Nothing,
-    /// Nothing, or a truth value behind `=`.
+    /// Nothing, or a truth value after `=`.
     Truth,
     /// A value.
     Value,
-    /// A value directly behind the name.
+    /// A value directly after the name.
     Joined,
 }
 

@@ -4,7 +4,7 @@
 //! command, [`check`] the same in one process. Must not know IR or TorchScript.
 //!
 //! The way of a run: `cli` parses the options, `directive` finds prefixes, `pattern` and `numeric` read what stands
-//! behind them, `checkfile` makes the list of checks, `check` runs it, `report` prints messages, `dump` draws the input.
+//! after them, `checkfile` makes the list of checks, `check` runs it, `report` prints messages, `dump` draws the input.
 
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,7 @@ pub struct Span {
     pub buffer: usize,
     /// First byte.
     pub start: usize,
-    /// Byte behind the last.
+    /// Byte after the last.
     pub end: usize,
 }
 
@@ -54,7 +54,7 @@ impl Complaint {
 struct Buffer {
     name: String,
     text: Vec<u8>,
-    /// Offsets behind each line feed.
+    /// Offsets after each line feed.
     lines: Vec<usize>,
 }
 

@@ -82,7 +82,7 @@ pub(super) fn absolute(folder: &Path, path: &str) -> std::path::PathBuf {
     out
 }
 
-/// Splits arguments into options and the rest, as Python's `gnu_getopt`: short ones may be joined, one with `:` behind
+/// Splits arguments into options and the rest, as Python's `gnu_getopt`: short ones may be joined, one with `:` after
 /// it takes a value. The error is what is wrong.
 pub(super) fn options(
     args: &[String],

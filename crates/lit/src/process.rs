@@ -321,7 +321,7 @@ fn descendants(ancestor: u32) -> Vec<u32> {
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let process = entry.file_name().to_str().and_then(|name| name.parse().ok());
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok();
-        // The name of the program stands in parentheses and may contain anything; the parent is the second field behind.
+        // The name of the program stands in parentheses and may contain anything; the parent is the second field after.
         let parent = stat.as_deref().and_then(|stat| stat.rsplit_once(')'));
         let parent = parent.and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse().ok());
         parents.extend(process.zip(parent));

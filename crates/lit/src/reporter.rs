@@ -62,7 +62,7 @@ impl Reporter<'_> {
 
     pub(super) fn finish(&mut self) -> std::io::Result<()> {
         std::mem::replace(&mut self.result, Ok(()))?;
-        // Where tests were left out, report those behind them too.
+        // Where tests were left out, report those after them too.
         let tests = self.tests;
         for (index, test) in tests.iter().enumerate().skip(self.reported) {
             if let Some(Some(outcome)) = self.outcomes.get(index) {

@@ -13,7 +13,7 @@ pub(super) struct RunLine {
     pub(super) line: usize,
     /// The last line it stands on.
     pub(super) end: usize,
-    /// The text behind the keyword, continued lines joined.
+    /// The text after the keyword, continued lines joined.
     pub(super) text: String,
     /// What it is.
     pub(super) kind: LineKind,
@@ -221,7 +221,7 @@ fn expressions(value: &str, list: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The first keyword of a line and the text behind it.
+/// The first keyword of a line and the text after it.
 fn keyword(line: &str) -> Option<(&'static str, &str)> {
     let (at, keyword) = KEYWORDS
         .iter()

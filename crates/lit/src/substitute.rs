@@ -1,6 +1,6 @@
 //! Substitutions in command lines: `%s` and its like, the user's own, and `%if`.
 //!
-//! They are put in one after the other, in the order of the list; what a value brings in is found by those behind it.
+//! They are put in one after the other, in the order of the list; what a value brings in is found by those after it.
 //! The test's own stand in front.
 
 use super::feature;
@@ -44,13 +44,13 @@ impl Substitutions {
         Substitutions { list: Vec::new(), rounds }
     }
 
-    /// Adds one behind all others. A key is an expression where it has signs of one.
+    /// Adds one after all others. A key is an expression where it has signs of one.
     pub(super) fn add(&mut self, key: impl Into<String>, value: impl Into<String>) {
         let key = key.into();
         self.list.push(Substitution { pattern: pattern(&key), key, value: value.into() });
     }
 
-    /// The value for a key, as it is written.
+    /// The value for a key, as written.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.list.iter().find(|one| one.key == key).map(|one| one.value.as_str())
     }

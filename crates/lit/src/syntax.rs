@@ -18,7 +18,7 @@ pub(super) struct Redirect {
     pub(super) number: Option<u64>,
     /// `<`, `>`, `>>`, `>&`, `&>`, `<&`, `<<`
     pub(super) operator: &'static str,
-    /// What stands behind.
+    /// What follows.
     pub(super) file: Word,
 }
 

@@ -99,7 +99,7 @@ def freeze(
 ) -> ScriptModule:
     """A copy of a module in evaluation mode with its attributes as constants, inlined and folded.
 
-    `preserved_attrs` names attributes and methods that stay as they are. Without `optimize_numerics` batch norm and the like
+    `preserved_attrs` names attributes and methods that stay unchanged. Without `optimize_numerics` batch norm and the like
     are not folded into weights, which changes answers by rounding.
     """
     if not isinstance(mod, ScriptModule):

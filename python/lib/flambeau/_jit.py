@@ -179,7 +179,7 @@ def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved
 
 @contextlib.contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Calls of this thread run programs as they were compiled where this is False: without passes, fusion and plans."""
+    """Calls of this thread run programs as compiled where this is False: without passes, fusion and plans."""
     former = _flambeau.set_optimized(bool(should_optimize))
     try:
         yield

@@ -19,7 +19,7 @@ from ._trace_text import Constant, Trace
 def from_torch(module: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
     """A module or function of PyTorch as a program of the ATen ops that it runs on these arguments.
 
-    What the result is made of (tuples, lists, dictionaries) stays as it is. Parameters and buffers are part of the program, with
+    What the result is made of (tuples, lists, dictionaries) stays unchanged. Parameters and buffers are part of the program, with
     their memory shared. Sizes are those of the examples.
     """
     return Recorded(module, args if isinstance(args, tuple) else (args,), kwargs or {})

@@ -90,7 +90,7 @@ fn destroy(state: &mut State, op: OpId) -> PyResult<()> {
     Ok(())
 }
 
-/// The block behind a node or block that Python names as a place.
+/// The block after a node or block that Python names as a place.
 fn point_of(at: &Bound<'_, PyAny>, graph: &Arc<Shared>, state: &State) -> PyResult<Point> {
     if let Ok(block) = at.cast::<PyBlock>() {
         return Ok(Point::End(block_of(block.get(), graph, state)?));
@@ -340,7 +340,7 @@ impl PyGraph {
         })
     }
 
-    /// `with graph.insert_point_guard(node):` inserts there, and behind it where it did before.
+    /// `with graph.insert_point_guard(node):` inserts there, and after it where it did before.
     fn insert_point_guard(slf: Bound<'_, PyGraph>, place: Py<PyAny>) -> PyInsertGuard {
         PyInsertGuard { graph: slf.unbind(), place, former: parking_lot::Mutex::new(None) }
     }
@@ -528,7 +528,7 @@ impl PyNode {
         Ok(slf)
     }
 
-    /// Puts a new node behind another.
+    /// Puts a new node after another.
     #[pyo3(name = "insertAfter")]
     fn insert_after<'py>(
         slf: Bound<'py, PyNode>,
@@ -544,7 +544,7 @@ impl PyNode {
         self.beside(other.get(), false, before)
     }
 
-    /// Moves the node behind another.
+    /// Moves the node after another.
     #[pyo3(name = "moveAfter")]
     fn move_after(&self, other: &Bound<'_, PyNode>) -> PyResult<()> {
         self.beside(other.get(), false, after)
@@ -699,7 +699,7 @@ impl PyValue {
         })
     }
 
-    /// Gives those of its uses to another value that come behind a node.
+    /// Gives those of its uses to another value that come after a node.
     #[pyo3(name = "replaceAllUsesAfterNodeWith")]
     fn replace_all_uses_after(&self, node: &Bound<'_, PyNode>, other: &Bound<'_, PyValue>) -> PyResult<()> {
         let node = same_graph(node.get(), &self.graph)?;

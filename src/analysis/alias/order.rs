@@ -1,7 +1,7 @@
 //! Order that memory asks for: which ops of a run must stay behind which, though they use no result of theirs.
 //!
-//! An op that looks at a location stays behind the last op that wrote to it; an op that writes to a location stays
-//! behind those that looked at it since, and behind the last that wrote. All else follows from these. The work is one
+//! An op that looks at a location stays after the last op that wrote to it; an op that writes to a location stays
+//! after those that looked at it since, and after the last that wrote. All else follows from these. The work is one
 //! walk over the run. What ops do to the world (printing, random numbers) is not looked at here.
 
 use super::{AliasDb, Known, SetId};
@@ -17,7 +17,7 @@ struct Past {
 
 impl AliasDb {
     /// For each of `ops`, which stand in this order in one block, the places in `ops` of those that it must stay
-    /// behind on account of memory; ascending. What follows from others need not be among them.
+    /// after on account of memory; ascending. What follows from others need not be among them.
     pub fn memory_order(&self, graph: &Graph, ops: &[OpId]) -> Vec<Vec<usize>> {
         let mut past: HashMap<u32, Past> = HashMap::new();
         // The last op of which nothing is known, or that may write to everything: all others keep their side of it.

@@ -188,7 +188,7 @@ fn ops_move_only_where_it_is_unobservable() {
     assert!(!k.db.can_move(&k.graph, &registry, b, Side::After, w));
     assert!(k.db.can_move(&k.graph, &registry, c, Side::Before, a));
     assert!(!k.db.can_move(&k.graph, &registry, a, Side::After, b));
-    // Behind c, a takes b and w along.
+    // After c, a takes b and w along.
     assert!(k.db.move_if_valid(&mut k.graph, &registry, a, Side::After, c));
     let order: Vec<OpId> = k.graph.block_ops(k.graph.root()).skip(1).collect();
     assert_eq!(order, [c, a, b, w]);

@@ -65,7 +65,7 @@ pub struct Split {
     pub reads: Vec<bool>,
     /// Which outputs depend on an input that wants a gradient.
     pub follows: Vec<bool>,
-    /// Outputs that do so where some way is taken: the forward says behind its outputs, in this order, whether they did.
+    /// Outputs that do so where some way is taken: the forward says after its outputs, in this order, whether they did.
     pub open: Vec<usize>,
     /// Whether a cell reads elements of the forward graph's values, which the tape would have kept.
     pub keeps: bool,

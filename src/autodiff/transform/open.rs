@@ -1,5 +1,5 @@
 //! Results that require grad where some way is taken: the forward says whether they do, by a bool that goes the ways that the value
-//! goes. So `loss = loss + f(x)` in a loop that may not iterate, or behind a condition, has a plan, too.
+//! goes. So `loss = loss + f(x)` in a loop that may not iterate, or after a condition, has a plan, too.
 
 use super::marks::{IF, LOOP};
 use super::reverse::{Reverse, refused};
@@ -124,7 +124,7 @@ impl Reverse<'_> {
         let start = self.in_front_of(op, |this| this.as_bool(start))?;
         self.graph.add_operand(op, start);
         let param = self.graph.add_param(body, Type::bool());
-        // What an iteration leaves may depend on other values that the loop carries, whose bools come behind this one.
+        // What an iteration leaves may depend on other values that the loop carries, whose bools come after this one.
         let place = self.graph.block_results(body).len();
         self.graph.add_block_result(body, param);
         let result = self.graph.add_result(op, Type::bool());

@@ -33,13 +33,13 @@ pub(super) struct Built {
     pub(super) graph: Graph,
     /// Which outputs of the forward are followed.
     pub(super) follows: Vec<bool>,
-    /// Those of which a bool behind the outputs says whether they require grad.
+    /// Those of which a bool after the outputs says whether they require grad.
     pub(super) open: Vec<usize>,
     /// Whether cells read elements of values of the forward.
     pub(super) keeps: bool,
 }
 
-/// The forward graph with the backward behind it. The outputs of the forward stay before the gradients where the graph is to be
+/// The forward graph with the backward after it. The outputs of the forward stay before the gradients where the graph is to be
 /// `joint`.
 pub(super) fn build(
     graph: &Graph,
@@ -544,7 +544,7 @@ impl Reverse<'_> {
         }
     }
 
-    /// Gives the gradients of wanted inputs as outputs, behind others.
+    /// Gives the gradients of wanted inputs as outputs, after others.
     fn finish(&mut self, mut outputs: Vec<ValueId>, inputs: &[ValueId], wanted: &[bool]) -> Result<()> {
         for (input, wanted) in inputs.iter().zip(wanted) {
             if *wanted {
@@ -593,7 +593,7 @@ impl Reverse<'_> {
         result.ok_or_else(|| Diagnostic::internal("a derivative without a result"))
     }
 
-    /// Arguments with what lists among them are made of behind.
+    /// Arguments with what lists among them are made of afterwards.
     fn with_items(&self, arguments: &[ValueId]) -> Vec<ValueId> {
         let mut all = arguments.to_vec();
         for list in arguments.iter().filter_map(|value| self.made_list(*value)) {

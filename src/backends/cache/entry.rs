@@ -1,4 +1,4 @@
-//! The form of a file of the cache: what it is, whose it is, a name for people, and the machine code behind a checksum over
+//! The form of a file of the cache: what it is, whose it is, a name for people, and the machine code after a checksum over
 //! everything. Reading trusts no byte. Knows no folder.
 //!
 //! ```text
@@ -43,7 +43,7 @@ pub enum Fault {
     Magic,
     /// It has another version of the form.
     Version(u32),
-    /// It ends too early, or goes on behind its end.
+    /// It ends too early, or continues past its end.
     Length,
     /// Its name is not a short line of text.
     Name,
@@ -87,7 +87,7 @@ pub fn encode(entry: &Entry<'_>) -> Vec<u8> {
     sealed(out)
 }
 
-/// The bytes with their checksum behind them.
+/// The bytes with their checksum after them.
 pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = Sha256::digest(&bytes);
     bytes.extend_from_slice(&checksum);

@@ -317,7 +317,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..300) {
         let _ = decode(&bytes);
-        // The same behind a good beginning.
+        // The same after a good beginning.
         let good = encode(&Entry { key: key(1), name: "n", code: b"code" });
         let mut mixed = good[..cut.min(good.len())].to_vec();
         mixed.extend_from_slice(&bytes);

@@ -168,7 +168,7 @@ impl Context {
         }
         let _queue = self.queue();
         self.bind()?;
-        // SAFETY: both buffers are long enough, and are freed on the stream, behind the copy.
+        // SAFETY: both buffers are long enough, and are freed on the stream, after the copy.
         let copied = unsafe {
             result::memcpy_dtod_async(to.address(0), from.address(0), nbytes, self.stream.cu_stream())
         };
@@ -197,7 +197,7 @@ impl Context {
     }
 }
 
-/// Memory of the device. It is freed behind the work that was queued before.
+/// Memory of the device. It is freed after the work that was queued before.
 pub(super) struct Buffer {
     /// There until the buffer is dropped.
     memory: Option<Memory>,
@@ -396,7 +396,7 @@ impl Function {
     ///
     /// # Safety
     /// Parameters must be those that the function takes, and the memory at their addresses must be freed on the
-    /// stream, behind the launch.
+    /// stream, after the launch.
     pub(super) unsafe fn launch(
         self: &Arc<Function>,
         groups: u32,

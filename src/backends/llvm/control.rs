@@ -100,7 +100,7 @@ impl<'c> Emitter<'c, '_> {
         Ok(finals)
     }
 
-    /// The numbers behind the loop: those that came in or those of the last iteration.
+    /// The numbers after the loop: those that came in or those of the last iteration.
     fn end_carried(
         &mut self,
         carried: &[Carried],

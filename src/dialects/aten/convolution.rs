@@ -81,7 +81,7 @@ pub(in crate::dialects) struct Call<'a> {
     pub weight: &'a Tensor,
     pub bias: Option<&'a Tensor>,
     pub stride: Vec<i64>,
-    /// Zeros in front and behind.
+    /// Zeros in front and after.
     pub padding: (Vec<i64>, Vec<i64>),
     pub dilation: Vec<i64>,
     /// Of a transposed convolution.

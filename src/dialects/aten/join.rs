@@ -388,7 +388,7 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
     one(result)
 }
 
-/// Copies what lies behind the new first element, and what lies before it, of each dimension from `dim` on.
+/// Copies what follows the new first element, and what lies before it, of each dimension from `dim` on.
 fn roll_blocks(from: &Tensor, to: &Tensor, start: &[i64], dim: usize) -> Result<()> {
     let Some(dim) = (dim..start.len()).find(|d| start[*d] != 0) else { return to.copy_from(from) };
     let (size, first, d) = (from.sizes()[dim], start[dim], dim as i64);

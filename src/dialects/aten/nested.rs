@@ -33,7 +33,7 @@ pub static OPS: &[OpDef] = &[
 /// What a mask keeps of each entry.
 struct Kept {
     lengths: Scratch<i64>,
-    /// Nothing is kept behind a gap.
+    /// Nothing is kept after a gap.
     is_aligned: bool,
 }
 

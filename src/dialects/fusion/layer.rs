@@ -215,7 +215,7 @@ fn pack_conv(a: &Args<'_>) -> Result<Outputs> {
     pack(a, shape, if few { Order::ChannelsFirst } else { Order::ChannelsLast }, 6)
 }
 
-/// The padding before and behind, of lines and of columns, that two sizes mean, or four.
+/// The padding before and after, of lines and of columns, that two sizes mean, or four.
 pub fn padding(ints: &[i64]) -> Option<[[usize; 2]; 2]> {
     let size = |n: &i64| usize::try_from(*n).ok();
     match ints {

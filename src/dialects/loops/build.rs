@@ -192,7 +192,7 @@ impl Builder {
         types.into_iter().map(|ty| self.graph.add_param(block, ty)).collect()
     }
 
-    /// Closes the innermost loop: whether there is another iteration, and what it gets. Gives the values behind the loop.
+    /// Closes the innermost loop: whether there is another iteration, and what it gets. Gives the values after the loop.
     pub fn end_while(&mut self, again: ValueId, next: &[ValueId]) -> Vec<ValueId> {
         let results: Vec<ValueId> = [again].into_iter().chain(next.iter().copied()).collect();
         self.end_loop(&results)

@@ -1,4 +1,4 @@
-//! The `mkldnn` dialect: layers with a function behind, as PyTorch's oneDNN computes them, and what
+//! The `mkldnn` dialect: layers followed by a function, as PyTorch's oneDNN computes them, and what
 //! `torch.jit.optimize_for_inference` writes. Tensors have no layout of their own here: reordered weights are the weights, and
 //! the ops compute what the plain ones compute. The plain forms that `aten` names are in `aten::mkldnn`.
 
@@ -13,7 +13,7 @@ use crate::value::Value;
 /// All rows.
 pub static TABLES: &[&[OpDef]] = &[POINTWISE, INFERENCE];
 
-/// The function behind a layer, named by `attr`: the end of a composite's text.
+/// The function after a layer, named by `attr`: the end of a composite's text.
 macro_rules! then_function {
     ($($text:literal)*) => {
         concat!($($text,)* "    if attr == \"none\":

@@ -1,4 +1,4 @@
-//! The `prepacked` dialect: linear layers and convolutions with a clamp behind, whose weights
+//! The `prepacked` dialect: linear layers and convolutions followed by a clamp, whose weights
 //! `torch.utils.mobile_optimizer.optimize_for_mobile` packs for XNNPACK, and convolutions that are packed for oneDNN.
 //! An archive keeps the weights as they were before the packing, so that a context here is these tensors and numbers;
 //! it computes what the plain ops compute.
@@ -183,7 +183,7 @@ pub static CLASSES: &[CustomClass] = &[
     },
 ];
 
-/// The least result of a layer with a function behind.
+/// The least result of a layer followed by a function.
 fn function(attr: &str) -> Result<Value> {
     match attr {
         "none" => Ok(Value::None),
@@ -234,7 +234,7 @@ impl Context {
         Ok(Context { class, weight, bias, geometry, low: bound(low)?, high: bound(high)? })
     }
 
-    /// What an archive has of it; `between` stands behind weight and bias.
+    /// What an archive has of it; `between` follows weight and bias.
     fn state(&self, between: impl FnOnce(&Geometry) -> Vec<Value>) -> Vec<Value> {
         let bound = |bound: Option<Scalar>| bound.map_or(Value::None, |x| Value::Float(x.to_f64()));
         let bias = self.bias.clone().map_or(Value::None, Value::Tensor);

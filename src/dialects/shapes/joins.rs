@@ -81,7 +81,7 @@ pub fn arange(operands: &Operands<'_>) -> Results {
     one(made(operands, Some(default), Some(vec![size]))?)
 }
 
-/// Tensors one behind the other.
+/// Tensors one after the other.
 pub fn cat(operands: &Operands<'_>) -> Results {
     if let Some(part) = operands.each_tensor("tensors") {
         let dim = operands.int("dim");

@@ -290,7 +290,7 @@ fn value(ty: &Type, known: &Known, how: How, room: &mut i64) -> Option<Value> {
     })
 }
 
-/// Elements from the first to behind the last one.
+/// Elements from the first to after the last one.
 fn span(layout: &Layout) -> i64 {
     let reach = |(size, stride): (&i64, &i64)| (size - 1).saturating_mul(*stride);
     let dims = layout.sizes.iter().zip(&layout.strides);

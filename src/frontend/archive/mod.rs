@@ -120,7 +120,7 @@ impl Archive {
     /// # Safety
     /// No process may change or truncate the file as long as the archive lives, or a tensor that
     /// was loaded from it: memory that counts as constant would change, what was checked would no longer hold, and the
-    /// system ends a program that reads behind the end of a shortened file.
+    /// system ends a program that reads past the end of a shortened file.
     #[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]
     pub unsafe fn map(path: impl AsRef<Path>, limits: Limits) -> Result<Archive> {
         let path = path.as_ref();

@@ -32,7 +32,7 @@ pub(super) struct Body<'c, 'f> {
     inlined: Vec<bool>,
     /// What stands for each value: its name, or its expression.
     texts: Vec<Option<Text>>,
-    /// How many arguments of an op have been given names because something long came behind them.
+    /// How many arguments of an op have been given names because something long came after them.
     split_up_to: HashMap<OpId, usize>,
     /// Names of constants that are too long to stand in their uses.
     long_constants: HashMap<String, Text>,

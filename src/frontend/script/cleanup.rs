@@ -139,7 +139,7 @@ fn order_results(graph: &mut Graph) {
     }
 }
 
-/// The place of each op in the text, by op; what a block gives stands behind its ops.
+/// The place of each op in the text, by op; what a block gives follows its ops.
 fn places(graph: &Graph) -> Vec<u32> {
     let mut places = vec![u32::MAX; graph.op_capacity()];
     let mut next = 0;

@@ -228,7 +228,7 @@ fn float(attr: &Attr) -> Option<f64> {
     }
 }
 
-/// What stands behind `array<i64` or `array<f64`.
+/// What follows `array<i64` or `array<f64`.
 fn numbers<T>(cursor: &mut Cursor<'_>, take: impl Fn(&Attr) -> Option<T>) -> Parsed<Vec<T>> {
     let mut all = Vec::new();
     if cursor.eat(b'>') {
@@ -315,7 +315,7 @@ fn read_list(cursor: &mut Cursor<'_>) -> Parsed<Option<Attr>> {
     }
 }
 
-/// The text of an attribute up to the `,` or `}` behind it, brackets and strings inside it whole.
+/// The text of an attribute up to the `,` or `}` after it, brackets and strings inside it whole.
 fn foreign<'a>(cursor: &mut Cursor<'a>) -> Parsed<&'a str> {
     let start = cursor.pos();
     let mut depth = 0usize;

@@ -113,7 +113,7 @@ resource %c value = tensor(Float(2, strides=[1], requires_grad=0, device=cpu), "
 }
 
 /// What `mlir-opt-22 --allow-unregistered-dialect --mlir-print-debuginfo` and `xdsl-opt` make of a graph: other names, several
-/// results under one, sorted attributes, a module around it, names of locations behind it.
+/// results under one, sorted attributes, a module around it, names of locations after it.
 #[test]
 fn what_other_tools_print_is_read() {
     let text = r#"#loc1 = loc("b.py":1:1)

@@ -153,7 +153,7 @@ impl Chain<'_> {
         job.run(Isa::best(), out)
     }
 
-    /// The row behind those that begin with `row` and whose lines fit a band.
+    /// The row after those that begin with `row` and whose lines fit a band.
     fn rows_of_band(&self, row: usize) -> usize {
         let (s, height) = (self.shape, self.images.sizes[0]);
         let fits = |end: &usize| lines_of(s, &(row..*end), height).len() <= self.lines;

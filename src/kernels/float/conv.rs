@@ -500,7 +500,7 @@ impl Job<'_> {
     fn transformed(&self, packed: &winograd::Packed, out: &mut [f32]) -> Result<()> {
         let (s, result) = (&self.conv.shape, self.result);
         let [down, across] = [result[0].div_ceil(winograd::SIDE), result[1].div_ceil(winograd::SIDE)];
-        // The last tiles reach behind the padding.
+        // The last tiles reach past the padding.
         let mut reach = *s;
         reach.padding[0][1] += down * winograd::SIDE - result[0];
         reach.padding[1][1] += across * winograd::SIDE - result[1];

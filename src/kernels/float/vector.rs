@@ -196,7 +196,7 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
     }
 }
 
-/// As many numbers as there are channels in a vector; zeros behind them.
+/// As many numbers as there are channels in a vector; zeros after them.
 ///
 /// # Safety
 /// They must be readable.

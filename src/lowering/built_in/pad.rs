@@ -46,7 +46,7 @@ impl Lowering for ConstantPad {
     }
 }
 
-/// What is added before and behind a dimension; the list begins with the last one.
+/// What is added before and after a dimension; the list begins with the last one.
 fn around(pad: &[i64], rank: usize, dim: usize) -> [i64; 2] {
     let at = 2 * (rank - 1 - dim);
     [pad.get(at).copied().unwrap_or(0), pad.get(at + 1).copied().unwrap_or(0)]

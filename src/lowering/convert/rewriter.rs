@@ -183,7 +183,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Calls a kernel with contiguous tensors and numbers, in the order of its parameters; gives the tensors that it stores to.
-    /// The name is that of its function; another kernel of that name gets a number behind it. Fails where the kernel breaks
+    /// The name is that of its function; another kernel of that name gets a number after it. Fails where the kernel breaks
     /// the laws of the `loop` dialect or the arguments are not of its parameters' kinds.
     pub fn launch(&mut self, name: &str, kernel: Graph, arguments: &[ValueId]) -> Result<Vec<ValueId>> {
         let decoded = loops::decode(&kernel)?;

@@ -17,7 +17,7 @@ const OUTSIDE: &str = "an index is outside of a list";
 
 impl Lowering<'_> {
     /// The iterations of a `prim::Loop` from one on: `trips` at most, `trip` the first one, `goes_on` whether there is one.
-    /// Gives what the loop carries behind the last.
+    /// Gives what the loop carries after the last.
     pub(super) fn trips(
         &mut self,
         body: BlockId,

@@ -55,9 +55,9 @@ pub enum Takes {
     Length(usize),
     /// How many elements a list has room for, `i64`.
     Room(usize),
-    /// A buffer of `i64` with one element: how many elements a list has, before and behind the loop.
+    /// A buffer of `i64` with one element: how many elements a list has, before and after the loop.
     Grown(usize),
-    /// A buffer with one element that gets a carried number behind the loop.
+    /// A buffer with one element that gets a carried number after the loop.
     Result(usize),
 }
 

@@ -1,6 +1,6 @@
 //! `loop-check-bounds`: a kernel that ends with an error instead of reaching outside of its buffers.
 //!
-//! It gets the number of elements of each buffer as a further parameter, behind its own. Before each load, store and
+//! It gets the number of elements of each buffer as a further parameter, after its own. Before each load, store and
 //! accumulation it asks whether the index lies below that number, and before each loop whether the loop ends. Backends need
 //! no checks of their own: machine code of such a kernel is safe for any arguments.
 

@@ -51,7 +51,7 @@ fn chosen(graph: &Graph, context: &Context<'_>) -> Result<(Vec<Loop>, bool)> {
     Ok((loops, !name.is_empty()))
 }
 
-/// Why a loop stays as it is: an error where it was named, a line of the log otherwise.
+/// Why a loop stays unchanged: an error where it was named, a line of the log otherwise.
 fn refuse(graph: &Graph, context: &Context<'_>, which: Loop, named: bool, why: &str) -> Result<bool> {
     let text = format!("{}: the loop over %{} {why}", context.name, graph.display_name(which.iv));
     if named {

@@ -168,7 +168,7 @@ impl<'a> Runner<'a> {
         Ok(changed)
     }
 
-    /// Whether the point where to stop is behind.
+    /// Whether the stopping point is later.
     fn is_over(&self) -> bool {
         self.settings
             .stop

@@ -27,7 +27,7 @@ pub struct Stage {
     pub pass: &'static str,
     /// Changes that it counted.
     pub changes: u64,
-    /// Ops behind it.
+    /// Ops after it.
     pub ops: usize,
     /// Bytes of the tensors that these give in a call, views among them, as far as types determine it.
     pub bytes: u64,
@@ -83,7 +83,7 @@ impl Making {
         self.stages.iter().map(|stage| stage.time).sum()
     }
 
-    /// Ops and bytes behind the last pass.
+    /// Ops and bytes after the last pass.
     pub fn after(&self) -> (usize, u64) {
         self.stages.last().map_or(self.before, |stage| (stage.ops, stage.bytes))
     }

@@ -49,14 +49,14 @@ pub struct Recording {
     pub(super) backward_graph: Arc<Graph>,
     /// What of the arguments are operands.
     parts: Parts,
-    /// Parameters that are operands behind the arguments.
+    /// Parameters that are operands after the arguments.
     parameters: Vec<Tensor>,
-    /// Buffers that the call writes to, whose elements are operands behind the parameters.
+    /// Buffers that the call writes to, whose elements are operands after the parameters.
     buffers: Vec<Tensor>,
-    /// What draws the random numbers of a call: operands behind the buffers.
+    /// What draws the random numbers of a call: operands after the buffers.
     draws: Option<Arc<Code>>,
     pub(super) draws_graph: Option<Arc<Graph>>,
-    /// Of what the forward gives behind its outputs, which buffer it is to be copied to.
+    /// Of what the forward gives after its outputs, which buffer it is to be copied to.
     written: Vec<usize>,
     /// Operands that want a gradient.
     wanted: Vec<bool>,
@@ -221,7 +221,7 @@ fn tensor_of(graph: &Graph, op: OpId) -> Option<&Tensor> {
     }
 }
 
-/// Takes the copies to inputs at the end of a graph away: which inputs; what they become the graph gives behind its outputs from
+/// Takes the copies to inputs at the end of a graph away: which inputs; what they become the graph gives after its outputs from
 /// now on. A copy of what another one writes stays.
 fn take_copies(graph: &mut Graph) -> Vec<usize> {
     let ops: Vec<OpId> = graph.block_ops(graph.root()).collect();

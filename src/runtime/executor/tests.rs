@@ -176,7 +176,7 @@ fn parameters_that_require_grad_may_change_and_their_plan_stays() {
     assert_eq!((report.built, report.recording, report.outdated), (3, 1, 2));
 }
 
-/// A linear map with ReLU behind it, and the object that has its weights.
+/// A linear map with ReLU after it, and the object that has its weights.
 fn layer() -> (Program, Object) {
     let forward =
         "def forward(self, x: Tensor) -> Tensor:\n    return torch.linear(x, self.w, self.b).relu()\n";

@@ -64,7 +64,7 @@ impl Memory {
             graph.block_ops(graph.root()).enumerate().map(|(n, op)| (op, n)).collect();
         let mut memory = Memory::default();
         // Memory that is alive, with its size and the place of the last op that needs it; what was there before the call has no
-        // size. Behind that op its address may be that of other memory.
+        // size. After that op its address may be that of other memory.
         let mut alive: HashMap<usize, (u64, usize)> = HashMap::new();
         for (place, input) in trace.arguments.iter().zip(graph.inputs()) {
             if let Some(place) = place {

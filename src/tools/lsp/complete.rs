@@ -102,7 +102,7 @@ fn check_word<'l>(document: &Document, line: &'l str) -> Option<&'l str> {
     prefixes.chain(["CHECK"]).any(fits).then_some(word)
 }
 
-/// The beginning of a variable in a check, behind `[[`.
+/// The beginning of a variable in a check, after `[[`.
 fn check_variable<'l>(document: &Document, line: &'l str) -> Option<&'l str> {
     let word = tail(line, |c| c.is_ascii_alphanumeric() || "_$".contains(c));
     let before = line.get(..line.len() - word.len())?;
@@ -252,7 +252,7 @@ fn graph(list: &mut List<'_>, project: &Project, line: &str) {
         list.values(word);
         return;
     }
-    // Behind the kind of an op, inside of square brackets.
+    // After the kind of an op, inside of square brackets.
     let inside =
         list.document.index.op_around(list.offset).filter(|op| {
             op.attributes.as_ref().is_some_and(|a| a.start <= list.offset && list.offset <= a.end)
@@ -324,7 +324,7 @@ impl List<'_> {
     }
 
     fn ops(&mut self, project: &Project, word: &str) {
-        // A part behind the colons is enough: `add` finds `aten::add`.
+        // A part after the colons is enough: `add` finds `aten::add`.
         for name in project.registry.names().map(|name| name.as_str()) {
             let base = name.split("::").nth(1).unwrap_or(name);
             if name.starts_with(word) || (!word.contains(':') && base.starts_with(word)) {

@@ -131,7 +131,7 @@ impl Document {
         Document { changed: false, ..self.clone() }
     }
 
-    /// The offset in bytes of a place; one behind the end of its line is the end of the line.
+    /// The offset in bytes of a place; one after the end of its line is the end of the line.
     pub(super) fn offset(&self, at: lsp::Position) -> usize {
         let start = self.source.line_start(at.line as usize + 1);
         let rest = self.text().get(start..).unwrap_or_default();

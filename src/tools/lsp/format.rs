@@ -5,7 +5,7 @@ use super::document::{Document, Kind};
 use super::index::Line;
 use lsp_types as lsp;
 
-/// Blocks deeper than this are left as they are: indentation grows with the depth, and so the text with its square.
+/// Blocks deeper than this are left unchanged: indentation grows with the depth, and so the text with its square.
 const MOST_DEPTH: usize = 100;
 
 /// The edits that set the indentation; none for other kinds of files, nor for blocks nested very deeply.
@@ -62,7 +62,7 @@ fn indentations(document: &Document) -> Vec<(usize, String)> {
             if let Some(width) = continued.filter(|_| word.starts_with('%')) {
                 all.push((at, " ".repeat(width)));
             } else if is_comment && line.len() != word.len() && *kind != Line::Return {
-                // A comment belongs to the line behind it.
+                // A comment belongs to the line after it.
                 let next = lines.get(n + 1).map_or(spaces, |(_, kind, depth)| match kind {
                     Line::Op | Line::End => 2 + 4 * depth,
                     Line::Block => 4 + 4 * depth,

@@ -120,7 +120,7 @@ fn lines(text: &str) -> Vec<Vec<Word>> {
         match byte {
             b'\n' => {
                 at += 1;
-                // A bracket that was never closed shall not swallow the lines behind it.
+                // A bracket that was never closed shall not swallow the lines after it.
                 if depth > 0 && begins(text.get(at..).unwrap_or_default()) {
                     depth = 0;
                 }

@@ -130,7 +130,7 @@ impl Project {
         }
     }
 
-    /// The dialect files of the project, as they were loaded.
+    /// The dialect files of the project, as loaded.
     pub(super) fn dialect_files(&self, asker: &Document) -> Vec<Document> {
         let file = |(path, source): &(PathBuf, Arc<Source>)| {
             Some(Document::new(uri_of(path)?, "", source.text().to_string(), 0, asker.encoding()))

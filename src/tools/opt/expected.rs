@@ -179,7 +179,7 @@ fn one(source: &Arc<Source>, at: usize) -> Result<Option<(Expected, usize)>, Dia
     Ok(Some((Expected { kind, line, pattern, text: wanted.to_string(), count, span }, end)))
 }
 
-/// The next line before or behind a line that is not a comment.
+/// The next line before or after a line that is not a comment.
 fn code_line(source: &Source, line: usize, below: bool) -> Option<usize> {
     let lines: Vec<&str> = source.text().lines().collect();
     let own = line - source.first_line();

@@ -15,7 +15,7 @@ pub struct Axis {
     pub kernel: usize,
     /// Steps between windows.
     pub stride: usize,
-    /// Padding in front; as much stands behind.
+    /// Padding in front; as much follows.
     pub padding: usize,
     /// Steps within a window.
     pub dilation: usize,
@@ -167,7 +167,7 @@ pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out
 trait Windows<T> {
     /// A window has no elements yet; `place` is that of its first one.
     fn begin(&mut self, window: usize, place: usize);
-    /// One element of each of the windows from `first` to `end`: `source[0]`, which lies at `place`, and each `stride`-th behind it.
+    /// One element of each of the windows from `first` to `end`: `source[0]`, which lies at `place`, and each `stride`-th after it.
     fn take(&mut self, first: usize, end: usize, source: &[T], stride: usize, place: usize);
 }
 

@@ -189,7 +189,7 @@ impl Compiler {
         self.in_progress.push(name);
         let result = function::compile(self, name, &def, owner.map(Type::class));
         self.in_progress.pop();
-        // What does not fit behind a guess is the fault of the op that is missing.
+        // What does not fit after a guess is the fault of the op that is missing.
         let result = result.map_err(|d| self.unknown.take().unwrap_or(d));
         let compiled = result.map_err(|d| {
             let d = if d.report().frames.is_empty() { d.frame(base.clone(), None) } else { d };
