@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("lsp::graph_text", graph_text),
-        Trial::test("lsp::what_is_wrong_is_told", what_is_wrong_is_told),
+        Trial::test("lsp::what_is_wrong_is_reported", what_is_wrong_is_reported),
         Trial::test("lsp::check_files_and_rules", check_files_and_rules),
         Trial::test("lsp::semantic_tokens", semantic_tokens),
         Trial::test("lsp::words_of_dialects_rules_and_checks", words_of_dialects_rules_and_checks),
@@ -326,7 +326,7 @@ fn apply(text: &str, edits: &Value) -> String {
     lines.concat()
 }
 
-fn what_is_wrong_is_told() -> Result<(), Failed> {
+fn what_is_wrong_is_reported() -> Result<(), Failed> {
     let mut client = Client::start("wrong", &[], json!({}))?;
     let wrong =
         client.open("syntax.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x\n  return (%y)\n")?;

@@ -264,7 +264,7 @@ impl<'py> Call<'py> {
         Ok(Value::Enum(Arc::new(EnumValue { class, name, value })))
     }
 
-    /// An array of another library as a tensor over its memory; None for what is not an array. What tensors cannot look at as it
+    /// An array of another library as a tensor over its memory; None for what is not an array. What tensors cannot read as it
     /// is (strides that run backward, foreign byte order) is copied.
     fn array(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
         let py = object.py();
@@ -598,7 +598,7 @@ fn is_torch(object: &Bound<'_, PyAny>) -> bool {
 fn is_enum(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static ENUM: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = object.get_type();
-    // Plain numbers and text, the most common, need no look at their bases.
+    // Plain numbers and text, the most common, need no check of their bases.
     if class.is(object.py().get_type::<PyInt>())
         || class.is(object.py().get_type::<PyFloat>())
         || class.is(object.py().get_type::<PyString>())

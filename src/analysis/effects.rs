@@ -198,7 +198,7 @@ fn own_facts(registry: &Registry, graph: &Graph, op: OpId) -> OpFacts {
     let mut effects = row.def().effects;
     let has_body = !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some();
     if effects.contains(Effects::CONTROL) && !has_body {
-        // A call: what the callee does is not looked at here.
+        // A call: what the callee does is not examined here.
         effects = Effects::ALL;
     }
     let writes =

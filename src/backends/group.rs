@@ -1,6 +1,6 @@
 //! A fusion group that runs: plans calls, keeps the kernels built for it, launches them.
 //!
-//! A call looks at each input once and plans, checks and launches from that alone: another thread may give the tensor other
+//! A call reads each input once and plans, checks and launches from that alone: another thread may give the tensor other
 //! memory or other sizes meanwhile.
 
 use super::inputs::{Given, Inputs, Signature, Takes};

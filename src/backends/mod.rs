@@ -120,7 +120,7 @@ pub trait Executable: Send + Sync {
 
 /// One run of a kernel.
 pub struct Launch<'a> {
-    /// Memory; several arguments may look at one piece of it.
+    /// Memory; several arguments may share one piece of it.
     pub memory: Vec<Memory<'a>>,
     /// One an argument of the kernel.
     pub args: Cow<'a, [Arg]>,

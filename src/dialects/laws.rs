@@ -30,7 +30,7 @@ pub struct Laws<'a> {
     strictness: Strictness,
     /// Whether some row or type has laws of its own.
     has_declared: bool,
-    /// What is known of kinds whose rows need no look at each op.
+    /// What is known of kinds whose rows need no check of each op.
     known: RefCell<HashMap<Symbol, Option<Structure>>>,
 }
 

@@ -240,7 +240,7 @@ pub enum Family {
     Elementwise,
     /// Combines elements along dimensions.
     Reduce,
-    /// Another look at the same storage.
+    /// Another view of the same storage.
     View,
     /// Makes a tensor from sizes and numbers.
     Create,

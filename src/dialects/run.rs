@@ -61,7 +61,7 @@ impl GraphId {
     }
 }
 
-/// Sees the ops of a run, for tools that time them or look at values. Tasks that are forked are not seen.
+/// Sees the ops of a run, for tools that time them or read values. Tasks that are forked are not seen.
 pub trait Watcher: Send + Sync {
     /// A function, or the body of an op, begins, called by an op of the graph that runs (by its index), or from outside. Its graph
     /// is not known where the runtime made it on the way.

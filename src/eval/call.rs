@@ -10,8 +10,8 @@ use crate::tensor::{DType, Tensor};
 use crate::value::{List, Value};
 use std::sync::Arc;
 
-/// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views: other
-/// looks at their operand); in-place forms write to their first argument and `out` forms to their last.
+/// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views alias
+/// their operand); in-place forms write to their first argument and `out` forms to their last.
 pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     // Containers are not searched: a loop that appends to a list would take quadratic time.
     let searched = op.def().family != Family::Container;
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(t.numel(), 1);
     }
 
-    /// An op of containers takes the same time however many tensors there are: none is looked at.
+    /// An op of containers takes the same time however many tensors there are: none is examined.
     #[test]
     fn containers_are_not_searched() {
         let registry = Registry::builtin();

@@ -1,4 +1,4 @@
-//! A graph's storage and how to look at it. Changing it stands in `edit.rs`.
+//! A graph's storage and how to inspect it. Changing it stands in `edit.rs`.
 //!
 //! Ops, values and blocks lie in arenas and are named by 32-bit handles. Operand lists are ranges of one
 //! pool; beside each operand lies its link in the ring of uses of the value it names, so that the uses of a

@@ -1,8 +1,8 @@
 //! Chooses how images lie in memory between layers: packed convolutions give results with their channels innermost, and
-//! what follows takes them so. Where strides are visible (outputs of the graph, ops that look at strides, ops that draw
+//! what follows takes them so. Where strides are visible (outputs of the graph, ops that read strides, ops that draw
 //! random numbers, control flow, containers) the tensor gets the strides back that it would have had.
 //!
-//! Elements do not change, only where they lie. Which ops look at strides is said by rows. A layer stays unchanged where
+//! Elements do not change, only where they lie. Which ops read strides is said by rows. A layer stays unchanged where
 //! something is written that may lie in another order, or where the strides to be restored after it are not known.
 
 use super::layer_parts::{is_restorable, known_strides, with_strides};

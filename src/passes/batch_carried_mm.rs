@@ -102,8 +102,8 @@ impl Sum {
         graph.set_location_id(choice, graph.location_id(self.product));
         graph.insert_after(choice, next);
         let len = put(graph, choice, "aten::len", &[kept[0].0], &Type::int());
-        let has_turns = put(graph, choice, "aten::gt", &[len, zero], &Type::bool());
-        graph.add_operand(choice, has_turns);
+        let has_iterations = put(graph, choice, "aten::gt", &[len, zero], &Type::bool());
+        graph.add_operand(choice, has_iterations);
         let (yes, no) = (graph.add_block(choice), graph.add_block(choice));
         let end = graph.terminator(yes);
         let mut factors = Vec::new();

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 /// What an op does to a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It looks at it, or copies it.
+    /// It reads it, or copies it.
     Read,
     /// It asks for the item under a key.
     Get { key: ValueId },

@@ -216,7 +216,7 @@ pub(super) fn is_named(ty: &Type) -> bool {
     matches!(ty.kind(), TypeKind::Enum(..) | TypeKind::Function(_))
 }
 
-/// Larger tensors are the same only where they lie at the same place: to look at weights would take longer than all passes.
+/// Larger tensors are the same only where they lie at the same place: to read weights would take longer than all passes.
 const MAX_COMPARED: usize = 1 << 10;
 
 /// Whether two ops have equal attributes. Tensors are equal if they have the same elements; large ones if they share them.

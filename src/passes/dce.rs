@@ -1,6 +1,6 @@
 //! Dead code elimination: an op stays if it does something observable.
 //!
-//! Live are ops that write the world, ops that write to memory that others hold or that a later live op looks at,
+//! Live are ops that write the world, ops that write to memory that others hold or that a later live op reads,
 //! and all that live ops use. Unused results of branches and loop-carried values are removed too. What
 //! may raise may go, and so may what draws random numbers, as in PyTorch; a loop stays if an iteration computes whether
 //! another follows. The condition that makes it right is the alias analysis: a write is dead only where nothing
@@ -12,7 +12,7 @@ use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{BlockId, Graph, OpId, Symbol, ValueId};
 
-/// Every op that writes to memory stays; memory is not looked at.
+/// Every op that writes to memory stays; memory is not examined.
 pub(super) fn block(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(without_aliases(graph, context))
 }
@@ -29,7 +29,7 @@ pub(super) fn with_side_effects(graph: &mut Graph, context: &Context<'_>) -> Res
     Ok(eliminate(graph, context, None, false))
 }
 
-/// The same without looking at memory: every op that writes stays. Other passes end with it.
+/// The same without reading memory: every op that writes stays. Other passes end with it.
 pub(super) fn without_aliases(graph: &mut Graph, context: &Context<'_>) -> bool {
     eliminate(graph, context, None, true)
 }
@@ -87,9 +87,9 @@ struct Marks<'a> {
     values: Vec<bool>,
     /// What live values may be.
     memory: Locations,
-    /// Counts marks, so that nothing is looked at twice in vain.
+    /// Counts marks, so that nothing is examined twice in vain.
     changes: u64,
-    /// By block: the count of marks when it was last looked at.
+    /// By block: the count of marks when it was last examined.
     visited: Vec<u64>,
     /// By op: live whatever the others do.
     by_itself: Vec<bool>,

@@ -83,7 +83,7 @@ fn number(graph: &Graph, value: ValueId, known: &[Known]) -> Option<Value> {
     }
 }
 
-/// Whether nothing but the results of an op is lost without it, and what it looks at stays unchanged.
+/// Whether nothing but the results of an op is lost without it, and what it reads stays unchanged.
 fn may_go(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> bool {
     graph.kind(op) != "prim::Constant"
         && graph.nested_blocks(op).is_empty()

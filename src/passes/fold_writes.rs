@@ -19,7 +19,7 @@ use crate::tensor::Tensor;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 
-/// How often all ops are looked at before it is given up.
+/// How often all ops are examined before it is given up.
 const MAX_ROUNDS: usize = 64;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {

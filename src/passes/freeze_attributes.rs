@@ -1,6 +1,6 @@
 //! Makes constants of a loaded model's attributes in one of its methods, for a plan: what is read of tensors, numbers and
 //! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well. A list of tensors that
-//! is only looked at, as the weights of recurrent layers are, is made anew of its tensors.
+//! is only read, as the weights of recurrent layers are, is made anew of its tensors.
 //!
 //! Unlike `freeze`, nothing is computed from them and nothing is folded, and the model may be in training mode. Who runs
 //! the graph must see to it that the attributes are still the same: what was frozen is reported to a
@@ -78,7 +78,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// Makes lists of tensors that attributes hold of the tensors, where the graph only looks at them.
+/// Makes lists of tensors that attributes hold of the tensors, where the graph only reads them.
 fn make_lists(
     graph: &mut Graph,
     context: &Context<'_>,

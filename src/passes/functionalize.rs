@@ -2,7 +2,7 @@
 //!
 //! Inputs that only ops with a functional form write to (`OpDef::functional`: batch norm and its running statistics) take
 //! the results of these; others become ops that give new tensors, or write to a clone, so that `remove-mutation` may take the
-//! write away. An input that something else may look at through a view, a container or a block stays unchanged.
+//! write away. An input that something else may observe through a view, a container or a block stays unchanged.
 //!
 //! Inputs are taken to share no memory with each other; who runs the graph must see to that. Where the graph raises, nothing
 //! has been written. Source: what PyTorch calls functionalization with copied-back inputs.

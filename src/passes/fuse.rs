@@ -1,7 +1,7 @@
 //! Fusion: gathers elementwise tensor work in `fusion::Group` ops, which run as one kernel.
 //!
 //! Within a block, an op that acts on the world ends a stretch. Inside of a stretch ops may be moved as long as each
-//! stays after those whose results it uses, and keeps its order with those that write what it looks at, which the alias
+//! stays after those whose results it uses, and keeps its order with those that write what it reads, which the alias
 //! analysis knows. Groups are limited by one thing only: a group runs at once, so no such path may lead out of it and
 //! back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the group with it. Ops that
 //! combine the elements of rows (a sum over the last dimension, softmax) take part in groups of elementwise work. A
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Inputs of one kernel, at most; more make it slow to call and to compile.
 const MAX_MEMBERS: usize = 256;
-/// Ops of one stretch that are looked at together.
+/// Ops of one stretch that are examined together.
 const MAX_STRETCH: usize = 4096;
 
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
@@ -102,7 +102,7 @@ fn stretches(graph: &Graph, facts: &mut NestedFacts<'_>, block: BlockId, out: &m
     out.push(stretch);
 }
 
-/// Whether an op may be looked at together with what stands before and after it.
+/// Whether an op may be examined together with what stands before and after it.
 pub(super) fn stays_in_stretch(facts: &OpFacts) -> bool {
     let calm = Effects::MAY_RAISE | Effects::IDENTITY | Effects::CONTROL | Effects::READS_WORLD;
     (calm | Effects::RANDOM).contains(facts.effects)

@@ -3,7 +3,7 @@
 //! `addmm(b, x, t(w))` and `matmul(x, t(w))` become `linear(x, t(t(w)), b)`, by definition of linear; `t(t(w))` is `w`,
 //! so that a weight that was transposed for the product is used as it is. Other products stay, as a weight would have
 //! to be transposed for them. A product whose sum with the bias is written in place is taken only if nothing else
-//! looks at the product.
+//! reads the product.
 
 use super::{Context, constants};
 use crate::diag::Result;

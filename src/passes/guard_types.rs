@@ -39,7 +39,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// Forgets what types say of tensors that no check has looked at: what was seen holds behind checks alone.
+/// Forgets what types say of tensors that no check covers: what was seen holds behind checks alone.
 fn forget(graph: &mut Graph) {
     let mut values: Vec<ValueId> = graph.inputs().to_vec();
     for op in graph.all_ops() {
@@ -57,7 +57,7 @@ fn forget(graph: &mut Graph) {
     }
 }
 
-/// Whether a group takes what a check has looked at.
+/// Whether a group takes what a check covers.
 fn is_guarded(graph: &Graph, op: OpId) -> bool {
     if graph.attr(op, "Subgraph").is_none() {
         return false;

@@ -3,7 +3,7 @@
 //!
 //! The condition that makes it right: draws keep their order, they depend on constants alone, and of tensors that they are made
 //! like, only dtype, sizes and strides matter (`Fact::LikeFirst`), which types must determine. Draws from the first one on
-//! for which that is not so stay where they are; all do where what is drawn into is looked at before.
+//! for which that is not so stay where they are; all do where what is drawn into is read before.
 
 use super::{Context, constants};
 use crate::analysis::facts;

@@ -223,7 +223,7 @@ fn with_users(graph: &Graph, ops: impl Iterator<Item = OpId>) -> Vec<OpId> {
     found
 }
 
-/// Ops of a block, last first: the order in which groups are looked at.
+/// Ops of a block, last first: the order in which groups are examined.
 pub(super) fn backwards(graph: &Graph, block: BlockId) -> Vec<OpId> {
     let mut ops: Vec<OpId> = graph.block_ops(block).collect();
     ops.reverse();

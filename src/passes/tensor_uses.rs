@@ -229,7 +229,7 @@ fn role(graph: &mut Graph, registry: &Registry, op: OpId, index: usize) -> Optio
     let schema = row.marked_schema().ok()?;
     let kind = graph.kind(op);
     let Some(marks) = marks else {
-        // A view looks at its operands, whatever its marks say.
+        // A view aliases its operands, whatever its marks say.
         return (row.def().family != Family::View).then_some(Role::Reads);
     };
     if !marks.is_write {

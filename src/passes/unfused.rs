@@ -43,7 +43,7 @@ fn of_row(graph: &Graph, context: &Context<'_>, op: OpId, row: &Op, facts: &OpFa
             "it combines elements along a dimension that is not known to be the last".to_string()
         }
         Family::Reduce => "it combines elements in a way that groups do not have".to_string(),
-        Family::View => "it is another look at the same memory".to_string(),
+        Family::View => "it is a view of the same memory".to_string(),
         Family::Create => "it makes a tensor of sizes and numbers".to_string(),
         Family::Contraction => "it is a product or convolution, which has kernels of its own".to_string(),
         Family::Gather => "it moves elements by index".to_string(),

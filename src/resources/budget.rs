@@ -155,7 +155,7 @@ impl Budget {
         std::iter::successors(Some(self), |budget| budget.outer.as_deref())
     }
 
-    /// Whether work must end; looks at the clock.
+    /// Whether work must end; checks the clock.
     pub fn is_stopped(&self) -> bool {
         self.chain().any(Budget::is_used_up)
     }
@@ -326,13 +326,13 @@ pub(super) fn begin(budget: Arc<Budget>) {
     CURRENT.with(|current| *current.borrow_mut() = Some(budget));
 }
 
-/// Ends a budget: no thread charges to it from its next look on.
+/// Ends a budget: no thread charges to it from its next check on.
 pub(super) fn end(budget: &Budget) {
     budget.ended.store(true, Ordering::Relaxed);
     drop(current());
 }
 
-/// Steps that compiled loops run between two looks at the budget.
+/// Steps that compiled loops run between two checks of the budget.
 pub const STEPS_AT_ONCE: u64 = 1 << 16;
 
 thread_local! {

@@ -7,7 +7,7 @@ use super::load::Loaded;
 use egg::Id;
 use hashbrown::HashMap;
 
-/// How many levels below its root a left side looks at.
+/// How many levels below its root a left side reads.
 pub(super) fn depth(term: &Term) -> u8 {
     let below = |terms: &mut dyn Iterator<Item = &Term>| terms.map(depth).max().map_or(0, |d| d + 1);
     match term {

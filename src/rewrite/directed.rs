@@ -1,6 +1,6 @@
 //! The driver of directed groups: each op once, in program order, and at each the first rule of the group that matches and
 //! whose conditions hold. Its right side is taken, whatever it costs and whatever the ops do besides computing: such a group is
-//! a pass whose result is known, as PyTorch has many. Ops that rules make are not looked at again. Who asks for it limits how
+//! a pass whose result is known, as PyTorch has many. Ops that rules make are not revisited. Who asks for it limits how
 //! many rewrites are done; this driver does not know why.
 
 use super::compile::{CompiledRule, OpNode, Term, result_type};

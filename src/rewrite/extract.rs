@@ -247,7 +247,7 @@ pub(super) struct Writer<'a, 'r> {
     pub(super) made: HashMap<ValueId, (Id, usize)>,
     /// The node that each class is to be made by, where a search said so.
     pub(super) guide: Option<HashMap<Id, Node>>,
-    /// What is visible at the op that is looked at.
+    /// What is visible at the op that is examined.
     pub(super) memo: RefCell<HashMap<Id, Option<ValueId>>>,
     /// Nodes that may still be tried for the form that is being planned.
     pub(super) fuel: Cell<usize>,

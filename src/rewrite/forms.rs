@@ -13,9 +13,9 @@ use hashbrown::HashSet;
 const MAX_DEPTH: usize = 10;
 /// Nodes that are tried, at most, to build one form.
 const MAX_PLANS: usize = 256;
-/// Equal values that are looked at for one op.
+/// Equal values that are examined for one op.
 const MAX_EQUALS: usize = 64;
-/// Forms of a class that are looked at for one op.
+/// Forms of a class that are examined for one op.
 const MAX_FORMS: usize = 64;
 /// Ops that a replacement may free, at most, when its worth is counted.
 const MAX_FREED: usize = 1024;

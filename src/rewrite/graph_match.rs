@@ -1,5 +1,5 @@
 //! Where left sides match in a graph, op by op: what the greedy and the directed driver have in common. Which ops rules may
-//! look at is the driver's to say, and what a match is worth too.
+//! read is the driver's to decide, and what a match is worth too.
 
 use super::compile::{OpNode, Term};
 use super::condition::{self, Kind, Seen, Subjects};
@@ -20,7 +20,7 @@ pub(super) struct Matcher<'a> {
     pub(super) graph: &'a Graph,
     /// The row that makes lists.
     pub(super) lists: Option<&'a Op>,
-    /// The row of an op that rules may look at.
+    /// The row of an op that rules may read.
     pub(super) row: &'a dyn Fn(OpId) -> Option<Op>,
     /// The name under which results of ops inside of a match are noted, if they are.
     pub(super) inside: Option<Arc<str>>,

@@ -110,7 +110,7 @@ pub(super) struct Driver<'a> {
     aliases: AliasDb,
     pub(super) lists: Option<Op>,
     leaving: HashSet<ValueId>,
-    /// Rows of ops that rules may look at.
+    /// Rows of ops that rules may read.
     rows: RefCell<HashMap<OpId, Option<Op>>>,
     queue: VecDeque<OpId>,
     queued: HashSet<OpId>,
@@ -165,7 +165,7 @@ impl Driver<'_> {
         ops.into_iter().map(|op| cost_of(self.registry, self.graph, self.settings.cost, op).0).sum()
     }
 
-    /// The row of an op if rules may look at it.
+    /// The row of an op if rules may read it.
     fn row(&self, op: OpId) -> Option<Op> {
         if let Some(known) = self.rows.borrow().get(&op) {
             return known.clone();

@@ -17,7 +17,7 @@ pub(super) enum Reason {
     Condition(usize),
     /// The rule promises less than the contract in force, as text.
     Contract(String),
-    /// The right side would look at contents that change.
+    /// The right side would read contents that change.
     Written,
     /// An operand of the right side is not there yet.
     OutOfSight,

@@ -241,7 +241,7 @@ impl Identity<'_> {
     }
 
     /// The results of an op whose layouts follow that of an operand; None where the op itself, or a user outside,
-    /// looks at it.
+    /// reads it.
     fn passes_layout_on(&self, op: OpId, old: &Order, new: &Order) -> Option<Vec<(ValueId, Order, Order)>> {
         // The terminator of a block passes the value to the enclosing op.
         self.graph.parent(op)?;

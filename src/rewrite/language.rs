@@ -220,7 +220,7 @@ impl Analysis<Node> for Knowledge {
         a.values.extend(b.values);
         a.written |= b.written;
         a.touched |= b.touched;
-        // What is known of a class follows from its own nodes: nothing is new for those above it. To have them looked at
+        // What is known of a class follows from its own nodes: nothing is new for those above it. To have them examined
         // would take a step for each of them whenever two classes become one.
         DidMerge(false, false)
     }

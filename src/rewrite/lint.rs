@@ -21,7 +21,7 @@ pub fn lint(registry: &Registry, rules: &[Rule]) -> Vec<Diagnostic> {
         rules.iter().map(|rule| compile(registry, rule).unwrap_or_default()).collect();
     let mut sieve = Sieve::default();
     for (n, rule) in rules.iter().enumerate() {
-        // What is found until then is thrown away: the caller looks at the limits next.
+        // What is found until then is thrown away: the caller checks the limits next.
         if budget::is_stopped() {
             break;
         }

@@ -89,7 +89,7 @@ pub(super) fn in_language(graph: &Graph, registry: &Registry, aliases: &AliasDb,
     pure.then_some(row)
 }
 
-/// Whether the op looks at contents that something in the graph writes to. Views and questions about types look
+/// Whether the op reads contents that something in the graph writes to. Views and questions about types look
 /// at none.
 fn reads_what_is_written(graph: &Graph, aliases: &AliasDb, op: OpId, row: &Op) -> bool {
     let def = row.def();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Alternatives of one match at one class are bounded.
 const MAX_MATCHES: usize = 64;
-/// Forms of a class that are looked at inside of a term: a constant may have as many as the graph has ops.
+/// Forms of a class that are examined inside of a term: a constant may have as many as the graph has ops.
 const MAX_FORMS: usize = 64;
 
 /// What a name stands for.

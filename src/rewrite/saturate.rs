@@ -1,5 +1,5 @@
 //! Saturation: rules are applied to an e-graph until nothing is new or a counted budget is spent. Nothing here
-//! looks at a clock.
+//! checks a clock.
 
 use super::agenda::{self, Agenda};
 use super::compile::{CompiledRule, Term};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Of the nodes that rules may add, equations (`~>`) add at most one in this many: the orders of a long chain of an associative
 /// op are more than any budget, and other rules are to have theirs.
 const EQUATIONS_SHARE: usize = 4;
-/// Classes that a repair may look at for each firing since the last.
+/// Classes that a repair may read for each firing since the last.
 const REPAIRED_PER_FIRING: usize = 64;
 
 /// Counted limits: never time, so that the same input gives the same output.
@@ -55,7 +55,7 @@ pub struct Settings {
     /// How many ops may be replaced, if that is limited; the first ones are.
     pub replacements: Option<usize>,
     /// Each op is replaced for itself, as PyTorch's peephole pass does: ops that became equal stay apart, of equal values
-    /// the nearest takes its place, an object that took another's place is not looked at again, and no search looks at
+    /// the nearest takes its place, an object that took another's place is not revisited, and no search reads
     /// the whole function.
     pub one_by_one: bool,
 }
@@ -280,7 +280,7 @@ impl<'r> Saturation<'r> {
         if self.firings.len() > before {
             *self.report.grew.entry(Arc::clone(&rule.name)).or_insert(0) += self.added - added;
             self.pending += self.firings.len() - before;
-            // Repairing the e-graph looks at all of it: in a large one that waits until it is worth it.
+            // Repairing the e-graph reads all of it: in a large one that waits until it is worth it.
             if self.pending * REPAIRED_PER_FIRING >= self.loaded.egraph.number_of_classes() {
                 self.rebuild();
             }
@@ -385,7 +385,7 @@ impl<'r> Saturation<'r> {
         }
     }
 
-    /// A right side must not look at contents that change: it may run at another time than what it replaces.
+    /// A right side must not read contents that change: it may run at another time than what it replaces.
     fn reads_what_is_written(&self, rule: &CompiledRule, subst: &Subst) -> bool {
         if only_views(&rule.right) {
             return false;
@@ -426,7 +426,7 @@ pub(super) fn root_kind(term: &Term) -> Option<Symbol> {
     }
 }
 
-/// Whether a term only looks at memory that is there.
+/// Whether a term only reads memory that is there.
 pub(super) fn only_views(term: &Term) -> bool {
     match term {
         Term::Op(node) => passes_on(&node.op) && node.operands.iter().all(only_views),
@@ -436,7 +436,7 @@ pub(super) fn only_views(term: &Term) -> bool {
     }
 }
 
-/// Whether an op gives an object or memory on, or asks about it, without looking at contents.
+/// Whether an op gives an object or memory on, or asks about it, without reading contents.
 fn passes_on(op: &Op) -> bool {
     let def = op.def();
     matches!(def.family, Family::View)

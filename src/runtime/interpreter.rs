@@ -49,7 +49,7 @@ fn quick(code: &Code, registers: &mut [Value], mut at: usize, steps: &mut u32) -
             },
             Action::MoveEach => move_each(step, registers, constants),
             Action::Iteration { counter, exit, compiled } => {
-                match begin_turn(step, *counter, registers, constants, compiled.as_deref()) {
+                match begin_iteration(step, *counter, registers, constants, compiled.as_deref()) {
                     Some(false) => {
                         at = *exit;
                         continue;
@@ -109,7 +109,7 @@ fn move_each(step: &Step, registers: &mut [Value], constants: &[Value]) -> Optio
 /// Begins an iteration of a loop (true) or finds that there is none (false); None where the condition is not a plain truth
 /// value, or where a kernel may do the iterations that are left.
 #[inline(always)]
-fn begin_turn(
+fn begin_iteration(
     step: &Step,
     counter: Register,
     registers: &mut [Value],
@@ -739,7 +739,7 @@ mod tests {
         let loop_op =
             g.emit(g.root(), Symbol::new("prim::Loop"), &[n, yes, a, b], &[Type::str(), Type::str()]);
         let body = g.add_block(loop_op);
-        let _turn = g.add_param(body, Type::int());
+        let _iteration = g.add_param(body, Type::int());
         let (x, y) = (g.add_param(body, Type::str()), g.add_param(body, Type::str()));
         g.set_block_results(body, &[yes, y, x]);
         let (x, y) = (g.result(loop_op, 0).expect("x"), g.result(loop_op, 1).expect("y"));

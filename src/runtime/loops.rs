@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Iterations that a loop runs interpreted before it is looked at.
+/// Iterations that a loop runs interpreted before it is examined.
 const FIRST_LOOK: i64 = 64;
 /// The same for a loop that is compiled: a call of a kernel takes as long as a few steps.
 const READY: i64 = 4;

@@ -730,7 +730,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_fails_is_told() {
+    fn a_device_that_fails_is_reported() {
         let x = Tensor::from_vec(&[1.0f32], &[1]).expect("fits");
         let error = fused().on(Arc::new(Broken)).run("f", vec![x.into()], &Run::default());
         assert!(error.expect_err("fails").message().contains("out of memory"));

@@ -54,7 +54,7 @@ impl Described {
     }
 
     /// A tensor of these sizes and strides whose first element is element `offset` of a storage; None where tensors cannot
-    /// look at the array as it is: its address is not a multiple of an element's size (8 at most), or strides run backward.
+    /// share the array in place: its address is not a multiple of an element's size (8 at most), or strides run backward.
     pub fn tensor(&self, storage: Storage, offset: usize) -> Option<Tensor> {
         let is_aligned = self.address.is_multiple_of(self.dtype.size().clamp(1, 8));
         if !is_aligned && !self.sizes.contains(&0) {
@@ -64,7 +64,7 @@ impl Described {
         Tensor::from_storage(storage, self.dtype, layout).ok()
     }
 
-    /// A tensor over the memory; None where tensors cannot share the array as it is, `owner` being dropped.
+    /// A tensor over the memory; None where tensors cannot share the array in place, `owner` being dropped.
     ///
     /// # Safety
     /// As [`Described::storage`] says.

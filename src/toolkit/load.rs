@@ -282,7 +282,7 @@ fn refuse_stranger(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files up to this size are text unless they are archives; what is in larger ones is looked at before they are read.
+/// Files up to this size are text unless they are archives; what is in larger ones is examined before they are read.
 const SMALL: u64 = 256 << 20;
 
 /// Whether the first bytes of a file are characters that text has.

@@ -128,7 +128,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// With no passes, and nothing looked at.
+    /// With no passes, and nothing examined.
     fn new(toolkit: Toolkit) -> Configuration {
         Configuration {
             toolkit,

@@ -9,7 +9,7 @@ use crate::runtime::Program;
 use crate::value::Value;
 use hashbrown::HashSet;
 
-/// Values nested deeper are not looked at.
+/// Values nested deeper are not examined.
 const MAX_DEPTH: usize = 64;
 
 /// The arguments of a run before it.

@@ -35,9 +35,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Calls before those that are looked at.
+/// Calls before those that are examined.
 const WARMUP: usize = 3;
-/// Calls that are looked at; times are means of them.
+/// Calls that are examined; times are means of them.
 const CALLS: u32 = 5;
 
 /// Options of `flambeau explain`.
@@ -81,7 +81,7 @@ pub struct Options {
     json: bool,
 }
 
-/// What an op did in the calls that were looked at.
+/// What an op did in the calls that were examined.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     time: Duration,
@@ -89,7 +89,7 @@ struct Cost {
     bytes: u64,
 }
 
-/// What was seen in the calls that were looked at.
+/// What was seen in the calls that were examined.
 #[derive(Default)]
 struct Seen {
     /// By graph and op.
@@ -140,7 +140,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     options.guards.check(&program)
 }
 
-/// What becomes of a call: some calls warm up, and the plans, ops and kernels of the next are looked at. `call` runs the program in `run`.
+/// What becomes of a call: some calls warm up, and the plans, ops and kernels of the next are examined. `call` runs the program in `run`.
 /// Fails where a call does.
 pub fn of_calls(
     program: &Program,

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn corners_and_slips_are_told_apart() {
+    fn corners_and_errors_are_distinguished() {
         let at = |f: fn(f64) -> f64| [f(-STEP), f(0.0), f(STEP)];
         assert_eq!(classify(3.0, at(|x| 3.0 * x + 1.0)).0, Verdict::Agrees);
         assert_eq!(classify(0.5, at(f64::abs)).0, Verdict::Corner);

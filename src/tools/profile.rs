@@ -1,7 +1,7 @@
 //! `flambeau profile`: runs a program and writes the types of the observed tensors into its graph, as TorchScript's profiling
 //! executor does before it optimizes. What is printed is graph text for `insert-guards` and the passes after it.
 //!
-//! The passes say where types are looked at (`profile` puts the ops there); this file only runs and writes.
+//! The passes determine where types are observed (`profile` puts the ops there); this file only runs and writes.
 
 use super::inputs::{self, InputOptions};
 use super::io::Io;
@@ -111,7 +111,7 @@ fn joined(a: &Type, b: &Type) -> Type {
     Type::new(TypeKind::Tensor(both))
 }
 
-/// Whether an op of a graph looks at what it gives.
+/// Whether an op of a graph profiles its results.
 fn is_profile(graph: &Graph, op: OpId) -> bool {
     (graph.kind(op) == PROFILE || graph.kind(op) == PROFILE_OPTIONAL) && graph.result_count(op) == 1
 }

@@ -1,6 +1,6 @@
 //! A thread that ends the process where its command goes on beyond its limits of time and memory, whatever it does.
 //!
-//! Budgets end work that looks at them; this is for work that does not, such as a compiler's, a single kernel's or a reader's. Where
+//! Budgets end work that checks them; this is for work that does not, such as a compiler's, a single kernel's or a reader's. Where
 //! the system reports the memory of a process (Linux), it asks budgets to end the work first.
 
 use super::lit;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub const GRACE: Duration = Duration::from_millis(500);
 /// The same where several cases share the machine.
 pub const CASE_GRACE: Duration = Duration::from_secs(2);
-/// How often memory is looked at: it grows by some 2 GB a second at most for each thread.
+/// How often memory is examined: it grows by some 2 GB a second at most for each thread.
 const POLL: Duration = Duration::from_millis(10);
 /// A process that took less is not ended for its memory: code, stacks and compiled ops are not the program's.
 const LEAST_BYTES: u64 = 256 << 20;
@@ -100,7 +100,7 @@ impl Watched {
         let limit = self.bytes?;
         let sixteenth = limit.max(LEAST_BYTES) / 16;
         let taken = resident()?.0.saturating_add(self.code);
-        // Work that looks at its budget ends first, with an error that names the line.
+        // Work that checks its budget ends first, with an error that names the line.
         budget::press(taken >= 13 * sixteenth);
         (taken >= 14 * sixteenth).then(|| {
             let text = format!(

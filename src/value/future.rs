@@ -146,7 +146,7 @@ impl Future {
                     return result.clone();
                 }
             }
-            // Nothing is held: the host may look at this very future meanwhile.
+            // Nothing is held: the host may read this very future meanwhile.
             sync::pause()?;
         }
     }

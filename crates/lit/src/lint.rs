@@ -2,7 +2,7 @@
 //!
 //! Found are misspelt directives (`CHEKC:`, `CHECK-NETX:`, `CHECk:`), directives without their colon (`CHECK-NEXT foo`), prefixes
 //! that no FileCheck of the file reads, and variables that are set and never used. Only files whose `RUN:` lines call FileCheck
-//! are looked at. The idea of the first two is LLVM's, whose suites have held dozens of each.
+//! are examined. The idea of the first two is LLVM's, whose suites have held dozens of each.
 
 use super::MAX_TEST;
 use super::discover::Test;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::LazyLock;
 
-/// Something to look at: line from 1, and why.
+/// A finding: line from 1, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The line, from 1.

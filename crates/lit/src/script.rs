@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_are_told_apart() {
+    fn keywords_are_distinguished() {
         let text = "REQUIRES: a, b && c\nUNSUPPORTED: d\nXFAIL: *\nREDEFINE: %{x} = 1\nEND. is not the end\nMY-RUN: yes RUN: x\n\
                     REQUIRES: e && \\\nREQUIRES: f\n";
         let script = parse(text).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn invalid_options_are_reported() {
         for (text, expected) in [
             ("RUN: a \\\n", "Test has unterminated 'RUN:' directive (with '\\') at line 1"),
             (

@@ -566,7 +566,7 @@ fn temporary_files_go_at_the_end() {
 }
 
 #[test]
-fn what_is_told_can_be_chosen() {
+fn what_is_reported_can_be_chosen() {
     let tests = [
         ("a.test", "RUN: echo good\n"),
         ("b.test", "RUN: echo bad; false\nXFAIL: *\n"),
@@ -652,7 +652,7 @@ MORE: 60
 }
 
 #[test]
-fn what_commands_did_is_told_as_lit_tells_it() {
+fn commands_are_reported_as_by_lit() {
     let text =
         "RUN: echo hi\nRUN: not not cat none > %t 2>&1 || true\nRUN: %if bar %{ true %}\nRUN: rm 'a b'\n";
     let folder = Folder::new("reported", &[("a.test", text)]);

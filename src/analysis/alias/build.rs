@@ -41,7 +41,7 @@ pub(super) struct Builder<'a> {
     unfilled: Vec<Type>,
     /// Constants that are one object wherever they stand, by address.
     constants: HashMap<usize, Element>,
-    /// Lists of views that are only unpacked, each with the tensor that they look at.
+    /// Lists of views that are only unpacked, each with the tensor that they alias.
     parts: HashMap<ValueId, ValueId>,
     pub(super) writes: Vec<(OpId, Write)>,
     /// Results that their ops make anew.
@@ -253,7 +253,7 @@ impl<'a> Builder<'a> {
         self.memory.may_be(element, object);
     }
 
-    /// A container of known elements. Where it is only looked at, at once and by one op, or only returned, its elements
+    /// A container of known elements. Where it is only read, at once and by one op, or only returned, its elements
     /// stay apart; otherwise they may be taken out later.
     fn construct(&mut self, op: OpId) {
         let graph = self.graph;
@@ -463,7 +463,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A result without a mark is fresh, unless its type is open: then it may be anything. A view looks at its
+    /// A result without a mark is fresh, unless its type is open: then it may be anything. A view aliases its
     /// operands, whatever its marks say.
     fn unmarked(&mut self, op: OpId, row: &Op, value: ValueId, open: bool) {
         if row.def().family == Family::View && self.graph.ty(value).is_tensor() {

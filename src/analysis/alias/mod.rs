@@ -6,7 +6,7 @@
 //!
 //! - Inputs of the graph, attributes of objects, elements taken out of containers and results of code that is not
 //!   seen are *wildcards*: two of them may be the same if their types may be.
-//! - What is put into a container becomes a wildcard too, unless the container is only looked at, by one op, or only
+//! - What is put into a container becomes a wildcard too, unless the container is only read, by one op, or only
 //!   returned. Views that one op makes of a tensor and puts into a list are that tensor, if the list is only unpacked.
 //! - Around a loop, values may be what entered or what the previous iteration left.
 //! - An op without a row may do everything.

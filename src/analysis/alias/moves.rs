@@ -24,7 +24,7 @@ struct Footprint {
 /// What an op with blocks and the ops within have to do with.
 struct Nested {
     uses: HashSet<ValueId>,
-    /// Values that are looked at; those that a block only gives are not.
+    /// Values that are read; those that a block only gives are not.
     reads: HashSet<ValueId>,
 }
 

@@ -190,7 +190,7 @@ impl Reverse<'_> {
     }
 
     /// Makes loops in which values are followed keep what their iterations begin with.
-    pub(super) fn keep_turns(&mut self) -> Result<()> {
+    pub(super) fn keep_iterations(&mut self) -> Result<()> {
         for op in self.graph.all_ops() {
             if self.graph.kind(op) == LOOP && self.is_region_followed(op) {
                 let iterations = self.keep_iterations_of(op)?;

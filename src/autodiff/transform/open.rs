@@ -53,14 +53,14 @@ impl Reverse<'_> {
         let found = stacker::maybe_grow(64 << 10, 1 << 20, || match self.graph.def(value) {
             ValueDef::Param(block, n) => match self.graph.owner(block) {
                 Some(op) if self.graph.kind(op) == LOOP && n > 0 => {
-                    self.flag_of_turns(op, n - 1, flags)?;
+                    self.flag_of_iterations(op, n - 1, flags)?;
                     flags.known.get(&value).copied().ok_or_else(lost)
                 }
                 _ => Ok(Flag::Always),
             },
             ValueDef::Result(op, n) => match self.graph.kind(op).as_str() {
                 IF => self.flag_of_ways(op, n, flags),
-                LOOP => self.flag_of_turns(op, n, flags),
+                LOOP => self.flag_of_iterations(op, n, flags),
                 _ => self.flag_of_operands(op, value, flags),
             },
         })?;
@@ -117,7 +117,7 @@ impl Reverse<'_> {
     }
 
     /// Of what a loop carries: a bool that it carries, too.
-    fn flag_of_turns(&mut self, op: OpId, n: usize, flags: &mut Flags) -> Result<Flag> {
+    fn flag_of_iterations(&mut self, op: OpId, n: usize, flags: &mut Flags) -> Result<Flag> {
         let &[body] = self.graph.nested_blocks(op) else { return Err(lost()) };
         let start = self.graph.operand(op, n + 2).ok_or_else(lost)?;
         let start = self.flag(start, flags)?;

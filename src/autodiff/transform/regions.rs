@@ -273,7 +273,7 @@ impl Reverse<'_> {
             let turned = (0..varied.len()).find(|n| !is_maybe[*n] && may_end(*n));
             let Some(turned) = turned else {
                 let ends: Vec<_> = ends.into_iter().zip(varied.iter().map(|n| results[*n])).collect();
-                break (back, self.end_turn(back, on, found, (ends, &is_maybe, sums))?);
+                break (back, self.end_iteration(back, on, found, (ends, &is_maybe, sums))?);
             };
             is_maybe[turned] = true;
             self.graph.erase(back);
@@ -354,7 +354,7 @@ impl Reverse<'_> {
 
     /// Says what an iteration gives to the next: gradients of what it begins with, with the values that have their types, and
     /// `sums` of lists.
-    fn end_turn(
+    fn end_iteration(
         &mut self,
         back: OpId,
         on: ValueId,
@@ -372,7 +372,7 @@ impl Reverse<'_> {
             })?);
         }
         given.extend(sums);
-        given.extend(self.sums_of_turns(back, &found, at)?);
+        given.extend(self.sums_of_iterations(back, &found, at)?);
         self.graph.set_block_results(body, &given);
         Ok(found)
     }
@@ -397,7 +397,7 @@ impl Reverse<'_> {
 
     /// Lets the loop add up gradients of what stands around it, None before its first iteration; gives the sums at the end of an
     /// iteration.
-    fn sums_of_turns(
+    fn sums_of_iterations(
         &mut self,
         back: OpId,
         found: &IndexMap<ValueId, ValueId>,

@@ -52,7 +52,7 @@ pub(super) fn build(
     let inputs = reverse.graph.inputs().to_vec();
     let outputs = reverse.graph.outputs().to_vec();
     let follows = reverse.followed();
-    reverse.keep_turns()?;
+    reverse.keep_iterations()?;
     let open = if joint { reverse.open_outputs(wanted.inputs)? } else { Vec::new() };
     reverse.seed(wanted.outputs)?;
     for op in forward.into_iter().rev() {

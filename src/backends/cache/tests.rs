@@ -62,7 +62,7 @@ fn a_key_changes_with_all_that_changes_code() {
 }
 
 #[test]
-fn kernels_are_told_apart_by_bits() {
+fn kernels_are_distinguished_by_bits() {
     assert_eq!(constant(0.0), constant(-0.0), "which is why `==` is not asked");
     assert_ne!(kernel_bytes(&constant(0.0)), kernel_bytes(&constant(-0.0)));
     assert_eq!(kernel_bytes(&constant(f64::NAN)), kernel_bytes(&constant(f64::NAN)));

@@ -503,7 +503,7 @@ fn conj(args: &Args<'_>) -> Result<Outputs> {
     }
 }
 
-/// The conjugate elements in memory of their own, with the strides of the tensor, as PyTorch's are a look at it.
+/// The conjugate elements in memory of their own, with the strides of the tensor, as PyTorch's are a view of it.
 fn conjugate(tensor: &Tensor, dense: Tensor) -> Result<Outputs> {
     let layout = tensor.layout();
     if layout.strides == dense.strides() || layout.has_internal_overlap() {

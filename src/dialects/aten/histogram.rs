@@ -190,7 +190,7 @@ fn check_edges(tensor: &Tensor, d: usize, edge: &Tensor) -> Result<()> {
 }
 
 /// The interval of an element: all but the last leave their upper edge to the next. Uniform intervals are found by
-/// division in the dtype of the data, then corrected by a look at the edges next to it where `search` says so.
+/// division in the dtype of the data, then corrected by the edges next to it where `search` says so.
 fn interval(edges: &[f64], x: f64, uniform: bool, search: bool, dtype: DType) -> Option<usize> {
     let (low, high) = (*edges.first()?, *edges.last()?);
     let last = edges.len().checked_sub(2)?;

@@ -323,7 +323,7 @@ fn planar<R: Real>(input: &Tensor, result: &[i64], taps: &[Vec<Taps<R>>], mode: 
     // PyTorch sums this many channels in vectors, from the last corner on.
     let lanes = 64 / dtype.size();
     let vectors = channels / lanes * lanes;
-    // The result lies as PyTorch would have it, which looks at strides of size 1 too.
+    // The result lies as PyTorch would have it, which reads strides of size 1 too.
     let layout = input.layout();
     if layout.is_contiguous() || !layout.suggests_channels_last() {
         let x = Dense::<R>::new(input)?;

@@ -59,7 +59,7 @@ fn cut(bytes: &[u8], start: i64, count: u64) -> Result<&[u8]> {
     Ok(tail.get(..count).unwrap_or(tail))
 }
 
-/// What `startswith` looks at. An end before the start means no end at all.
+/// What `startswith` reads. An end before the start means no end at all.
 fn part(args: &Args<'_>) -> Result<Vec<u8>> {
     let bytes = given(args, 0)?;
     let (start, end) = bounds(args, bytes.len())?;

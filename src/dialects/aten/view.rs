@@ -1,4 +1,4 @@
-//! Other looks at the same storage, their copying forms (`*_copy`) and the forms that change a tensor's own look
+//! Other views of the same storage, their copying forms (`*_copy`) and the forms that change a tensor's own look
 //! (`t_`, `unsqueeze_`). The rules from layout to layout stand in `tensor::view`; no element is touched here.
 
 use super::convert::with_strides;
@@ -335,7 +335,7 @@ fn as_strided(a: &Args<'_>) -> Result<Layout> {
     as_strided_within(a.tensor(0)?, &a.ints(1)?, &a.ints(2)?, a.opt_int(3)?)
 }
 
-/// Another look at the memory of a tensor, which must hold it.
+/// Another view of the memory of a tensor, which must hold it.
 pub(super) fn as_strided_within(
     tensor: &Tensor,
     sizes: &[i64],

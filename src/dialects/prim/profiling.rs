@@ -1,4 +1,4 @@
-//! What TorchScript's profiling executor puts into graphs: ops that look at values, checks of types, points where a graph is left,
+//! What TorchScript's profiling executor puts into graphs: ops that profile values, checks of types, points where a graph is left,
 //! and gradients that may be undefined (None here). Passes make them; this file says what they mean when they run. It does not
 //! know how graphs are profiled or left.
 

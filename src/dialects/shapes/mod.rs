@@ -600,7 +600,7 @@ pub fn infer(operands: &Operands<'_>) -> Results {
     let plain = plain.map(|results| match op.def().family {
         // What joins says how its result lies.
         Family::Gather if matches!(op.def().part, Some(LayerPart::Join)) => results,
-        // A copy of what a rule of views looks at: it has an order of its own.
+        // A copy of what a rule of views reads: it has an order of its own.
         Family::Gather => results.into_iter().map(forget_view).collect(),
         _ => results,
     });

@@ -1,4 +1,4 @@
-//! Other looks at one storage, and their copies.
+//! Other views of one storage, and their copies.
 
 use super::{Known, Operands, PRESERVE, Results, layouts, one, product, wrap};
 use crate::dialects::Fact;
@@ -30,7 +30,7 @@ fn fits(sizes: Option<&[Dim]>, layout: &Layout) -> bool {
     sizes.is_some_and(|sizes| sizes.iter().map(|d| d.known()).eq(layout.sizes.iter().map(|n| Some(*n))))
 }
 
-/// A look at a layout in other sizes; row-major where the op copies what it cannot look at.
+/// A view of a layout in other sizes; row-major where the op copies what it cannot view.
 fn in_sizes(operands: &Operands<'_>, layout: &Layout, sizes: &[Dim]) -> Option<Layout> {
     let sizes: Vec<i64> = sizes.iter().map(|d| d.known().filter(|n| *n >= 0)).collect::<Option<_>>()?;
     let count = sizes.iter().try_fold(1i64, |n, size| n.checked_mul(*size))?;

@@ -1,5 +1,5 @@
-//! Whether the values that an archive holds are of the types that its classes declare. It looks at the tree and builds
-//! nothing; a pair of value and type that was met before is not looked at again, so that shared values cost nothing.
+//! Whether the values that an archive holds are of the types that its classes declare. It reads the tree and builds
+//! nothing; a pair of value and type that was met before is not revisited, so that shared values cost nothing.
 
 use super::pickle::{Node, NodeId, Pickle};
 use crate::diag::{Diagnostic, Result};
@@ -85,7 +85,7 @@ impl<'a> Declared<'a> {
         }
     }
 
-    /// Whether a value is of the kind that a type is of; parts are not looked at.
+    /// Whether a value is of the kind that a type is of; parts are not examined.
     fn is_kind(&self, node: &Node, ty: &Type) -> bool {
         use TypeKind as K;
         match (ty.kind(), node) {

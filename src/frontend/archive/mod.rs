@@ -115,7 +115,7 @@ impl Archive {
         Self::from_bytes_with(bytes, limits).map_err(named)
     }
 
-    /// Opens a file by mapping it into memory, so that only what is looked at is read.
+    /// Opens a file by mapping it into memory, so that only what is examined is read.
     ///
     /// # Safety
     /// No process may change or truncate the file as long as the archive lives, or a tensor that
@@ -146,7 +146,7 @@ impl Archive {
         if problems.is_empty() { Ok(archive) } else { Err(problems.remove(0)) }
     }
 
-    /// Opens whatever has a table of contents, to look at it: with it, what a model may not have.
+    /// Opens whatever has a table of contents, to inspect it: with it, what a model may not have.
     pub fn open_leniently(path: impl AsRef<Path>) -> Result<(Archive, Vec<Diagnostic>)> {
         let path = path.as_ref();
         let limits = Limits::default();

@@ -121,7 +121,7 @@ fn inflate(raw: &[u8], size: usize, name: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// One record of the central directory, with its local header not yet looked at.
+/// One record of the central directory, with its local header not yet examined.
 struct Head<'a> {
     name: &'a str,
     flags: u16,

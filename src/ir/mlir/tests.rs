@@ -147,7 +147,7 @@ module {
 }
 
 #[test]
-fn faults_are_told_with_their_place() {
+fn faults_are_reported_with_their_place() {
     let graph = |body: &str| {
         format!("\"torch.graph\"() ({{\n^bb0(%x: i64):\n{body}}}) {{sym_name = \"\"}} : () -> ()\n")
     };

@@ -91,7 +91,7 @@ pub struct Images<'a> {
     /// Height and width.
     pub sizes: Plane,
     /// Floats from one pixel to the next where channels are innermost: more than the layer's channels where it reads some
-    /// of a wider image. Not looked at for `ChannelsFirst`, which is dense.
+    /// of a wider image. Not examined for `ChannelsFirst`, which is dense.
     pub pitch: usize,
 }
 

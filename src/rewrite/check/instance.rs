@@ -212,7 +212,7 @@ impl<'r> Generator<'r> {
             }
             profile.tensors.truncate(before);
             if fresh > 1 && attempt % 16 == 15 {
-                // Another look at dtypes and sizes.
+                // Another draw of dtypes and sizes.
                 let other = self.profile();
                 if profile.tensors.is_empty() {
                     profile.dtype = other.dtype;

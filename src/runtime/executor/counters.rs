@@ -126,7 +126,7 @@ impl PlanReport {
         self.unplanned.values().sum()
     }
 
-    /// Lines for people; empty where no call was looked at.
+    /// Lines for people; empty where no call was examined.
     pub fn to_text(&self) -> String {
         let unplanned = self.unplanned_calls();
         let mut out = String::new();

@@ -1,5 +1,5 @@
 //! Where the memory of a value comes from: through views, branches, loops, and lists that nothing writes to, back to what makes it.
-//! More exact than the alias analysis, to which whatever was put into a list may be anything; it does not look at writes.
+//! More exact than the alias analysis, to which whatever was put into a list may be anything; it does not read writes.
 
 use crate::analysis::facts;
 use crate::dialects::{Family, Registry};

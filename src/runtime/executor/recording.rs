@@ -501,8 +501,8 @@ fn is_plain(ty: &Type) -> bool {
     }
 }
 
-/// Fails where an op that gradients may follow looks at a buffer before it is written to for the last time: the tape knows whether
-/// its derivative reads that, which is an error. The ops that write look at it too, of course.
+/// Fails where an op that gradients may follow reads a buffer before it is written to for the last time: the tape knows whether
+/// its derivative reads that, which is an error. The ops that write read it too, of course.
 fn check_history(graph: &Graph, context: &Context<'_>, buffer: ValueId, becomes: ValueId) -> Result<()> {
     let (mut writers, mut versions) = (Vec::new(), Vec::new());
     let mut at = becomes;

@@ -46,7 +46,7 @@ fn call(program: &Program, entry: &str, arguments: Vec<Value>, run: &Run) -> Str
 }
 
 #[test]
-fn two_kinds_of_arguments_in_turn_build_two_plans() {
+fn two_alternating_kinds_of_arguments_build_two_plans() {
     let program = planned("def f(x: Tensor) -> Tensor:\n    return x * x.size(0)\n");
     let run = Run::silent();
     for _ in 0..3 {

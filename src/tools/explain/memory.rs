@@ -1,5 +1,5 @@
 //! Memory of a call: what the ops of a plan give, in how much memory at one time, and what of it is in existing memory. It is
-//! reported of one call; how long a value lives follows from the graph. Work inside of blocks is not looked at.
+//! reported of one call; how long a value lives follows from the graph. Work inside of blocks is not examined.
 
 use super::super::table::bytes;
 use crate::ir::{Attr, Graph, OpId, ValueId};

@@ -7,7 +7,7 @@ use crate::ir::{Graph, TypeKind};
 use crate::runtime::Program;
 use crate::tensor::DType;
 
-/// Values nested deeper than this are not looked at.
+/// Values nested deeper than this are not examined.
 const MAX_DEPTH: usize = 50;
 
 /// What a trace of the method recorded, one for each argument: tensors by dtype and sizes, other values as they were.

@@ -49,7 +49,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Most bytes of a file that is looked at; of a larger one the server says only that.
+/// Most bytes of a file that is examined; of a larger one the server says only that.
 pub(super) const MOST_TEXT: usize = 16 << 20;
 
 /// An open file.

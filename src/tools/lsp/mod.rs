@@ -293,7 +293,7 @@ impl Server {
                     self.outbox.publish(p.text_document.uri, Vec::new(), None);
                 }
             }
-            // A dialect or the project file may have changed: all that is open is looked at again.
+            // A dialect or the project file may have changed: all that is open is revisited.
             "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
                 if let Some(project) = self.open.project.reloaded() {
                     self.open.project = Arc::new(project);

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn what_does_not_fit_is_reported() {
         assert_eq!(check("x\n", &[(1, "bad")]), ["bad"]);
         assert_eq!(
             check("x # expected-error {{bad}}\n", &[]),

@@ -110,7 +110,7 @@ impl Page {
         }
     }
 
-    /// Both graphs as pictures, where they are small enough to be looked at.
+    /// Both graphs as pictures, where they are small enough to be examined.
     fn pictures(&self, sides: &[&Module; 2], name: Symbol, out: &mut String) {
         let small = |module: &&Module| {
             let function = module.functions.get(&name);

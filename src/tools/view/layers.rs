@@ -156,7 +156,7 @@ fn rank(layers: &mut Layers) {
     waypoints(layers, &mut rank);
 }
 
-/// Rows from ranks. A row that is too wide to be looked at becomes several, which have no edges between them.
+/// Rows from ranks. A row that is too wide to be examined becomes several, which have no edges between them.
 fn split(rank: &mut [usize]) -> Vec<Vec<usize>> {
     let widest = 12 + (rank.len() as f64).sqrt() as usize;
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); rank.iter().max().map_or(0, |r| r + 1)];

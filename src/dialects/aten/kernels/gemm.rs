@@ -55,7 +55,7 @@ const PARALLEL_WORK: usize = 1 << 22;
 /// a second.
 const LONG_WORK: usize = 1 << 30;
 const LONG_LOOP: usize = 1 << 26;
-/// Terms of a sum after which a product looks at the limits: some seconds at most of one part. The same for any number of
+/// Terms of a sum after which a product checks the limits: some seconds at most of one part. The same for any number of
 /// threads, as the rounding of long sums depends on it.
 const LONG_DEPTH: usize = 1 << 18;
 /// Rows or columns, and elements of the result, that a part of a shared product has at least. The library takes other loops for
