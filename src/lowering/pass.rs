@@ -98,7 +98,7 @@ fn loops_of(graph: &Graph, op: OpId, types: &[Known], registry: &Registry, targe
     Ok((kernels, made_for(target, &inputs, &plan.parts)))
 }
 
-/// What a type tells of an input, if it is enough.
+/// What is known of an input from its type, if it is enough.
 pub fn known(ty: &Type) -> Option<(InputSig, Option<Layout>)> {
     Some(match ty.kind() {
         TypeKind::Int => (InputSig::Int, None),

@@ -1,10 +1,10 @@
 //! Makes constants of a loaded model's attributes in one of its methods, for a plan: what is read of tensors, numbers and
 //! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well. A list of these that
-//! is only looked at, as the weights of recurrent layers and the windows of transformers are, is made anew of its items.
+//! is only read, as the weights of recurrent layers and the windows of transformers are, is made anew of its items.
 //!
 //! Unlike `freeze`, nothing is computed from them and nothing is folded, and the model may be in training mode. Who runs
 //! the graph must see to it that the attributes are still the same: what was frozen is reported to a
-//! [`FrozenAttributes`] where the tool hands one to its passes. Memory of somebody else, who may write to it unseen, is
+//! [`FrozenAttributes`] where the tool hands one to its passes. Foreign memory, which may be written externally, is
 //! not frozen.
 
 use super::{Context, PassOption, constants};
@@ -43,7 +43,7 @@ impl FrozenAttributes {
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
     "written",
     false,
-    "also tensors that something in the graph writes to; whoever runs it gives each call their elements anew",
+    "also tensors that the graph writes to; the runtime provides fresh copies of them for each call",
 )];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -77,7 +77,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// Makes lists that attributes hold of their items, where the graph only looks at them.
+/// Makes lists that attributes hold of their items, where the graph only reads them.
 fn make_lists(
     graph: &mut Graph,
     context: &Context<'_>,
@@ -120,7 +120,7 @@ fn make_lists(
     }
 }
 
-/// Whether all that uses a list looks at its elements and lets nobody else have it.
+/// Whether all uses of a list only read its elements, so that it does not escape.
 fn is_only_seen(graph: &Graph, context: &Context<'_>, list: ValueId) -> bool {
     graph.uses(list).all(|user| {
         if graph.terminated_block(user.op).is_some() || !graph.nested_blocks(user.op).is_empty() {

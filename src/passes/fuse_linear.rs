@@ -121,7 +121,7 @@ fn called(graph: &mut Graph, aliases: &AliasDb, op: OpId) -> bool {
     false
 }
 
-/// Puts `linear(input, t(weight), bias)` behind the last of its operands and lets it take the op's place.
+/// Puts `linear(input, t(weight), bias)` after the last of its operands and lets it take the op's place.
 fn linear(
     graph: &mut Graph,
     aliases: &AliasDb,
@@ -167,7 +167,7 @@ fn replace(graph: &mut Graph, aliases: &AliasDb, op: OpId, after: Place, operand
     true
 }
 
-/// Behind an op, or at the start of a block.
+/// After an op, or at the start of a block.
 #[derive(Clone, Copy)]
 enum Place {
     Behind(OpId),

@@ -34,7 +34,7 @@ impl Directed {
         Directed { group, keeps_matched: false, then: None }
     }
 
-    /// What was matched stays, though nobody uses it.
+    /// The matched ops stay, even if unused.
     pub const fn keeps_matched(mut self) -> Directed {
         self.keeps_matched = true;
         self

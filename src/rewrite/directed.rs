@@ -1,6 +1,6 @@
 //! The driver of directed groups: each op once, in program order, and at each the first rule of the group that matches and
 //! whose conditions hold. Its right side is taken, whatever it costs and whatever the ops do besides computing: such a group is
-//! a pass whose result is known, as PyTorch has many. Ops that rules make are not looked at again. A right side stands where
+//! a pass whose result is known, as PyTorch has many. Ops that rules make are not revisited. A right side stands where
 //! the root stood, so that a match is taken only if nothing between an inner op and the root writes to what that op takes or
 //! gives. Who asks for it limits how many rewrites are done; this driver does not know why.
 
@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// What a matched op may do and still go with the match: nobody can tell.
+/// What a matched op may do and still be erased with the match: nothing observable.
 const HARMLESS: Effects = Effects::MAY_RAISE.union(Effects::IDENTITY);
 /// The name under which ops inside of a match are noted; rules cannot write it.
 const INSIDE: &str = "inside of the match";
@@ -33,10 +33,10 @@ pub struct Replaced {
     pub fired: IndexMap<Arc<str>, usize>,
 }
 
-/// Who decides whether a rewrite may be done: it is told the rule and the op at its root.
+/// Decides whether a rewrite may be done, given the rule and the op at its root.
 pub type Ask<'a> = dyn FnMut(&Graph, &CompiledRule, OpId) -> bool + 'a;
 
-/// Replaces what rules of a directed group match. The matched op goes, and what nobody but it used of the match; with
+/// Replaces what rules of a directed group match. The matched op is erased, with the ops of the match that only it used; with
 /// `keeps_matched` all of it stays, unused.
 pub fn replace(
     graph: &mut Graph,
@@ -139,7 +139,7 @@ impl<'a> Driver<'a> {
         let Some(names) = self.names(found) else { return false };
         let visible = |value: &ValueId| self.graph.is_visible(*value, op);
         let in_sight = found.subst.0.iter().all(|(name, bound)| match bound {
-            // Results of the op itself are none of its operands.
+            // Results of the op itself are not its operands.
             Bound::One(value) => found.values.contains(value) || &**name == INSIDE || visible(value),
             Bound::Many(all) => all.iter().all(visible),
         });
@@ -190,7 +190,7 @@ impl<'a> Driver<'a> {
         Some(Names { graph: self.graph, subst: &found.subst, root, lists, count: found.count })
     }
 
-    /// Whether arithmetic and attributes of a right side have a value here, and it gives so many.
+    /// Whether arithmetic and attributes of a right side have a value here, and it gives the right number of them.
     fn can_make(&self, right: &Term, names: &Names<'_>, count: usize) -> bool {
         let gives = match right {
             Term::Op(node) if node.result.is_none() => {

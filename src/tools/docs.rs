@@ -202,7 +202,7 @@ fn becomes(rule: &Rule) -> &'static str {
     }
 }
 
-/// Both sides and the conditions as they are written, on one line.
+/// Both sides and the conditions as written, on one line.
 fn sides(rule: &Rule) -> String {
     let text = |term: &RuleTerm| rewrite::on_one_line(term.span.text());
     let arrow = rule.arrow.text();

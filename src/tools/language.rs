@@ -13,7 +13,7 @@ enum Status {
     Yes,
     /// As in PyTorch, which supports a part of what Python has.
     Part,
-    /// An error of PyTorch's, with its words.
+    /// An error of PyTorch's, with its message.
     Refused,
 }
 
@@ -77,7 +77,7 @@ const TAIL: &str = "
 - Calls that only Python could run (`super()`, functions marked `@torch.jit.ignore` once loaded) are a named \"unsupported\".
 - Functions of `torch.nn.functional`, `torch.functional` and `torch.nn.init` that PyTorch writes in Python are compiled from
   text of our own when source calls them: answers are the same, line numbers in errors raised inside of them are not.
-- An operator that is not built here is an error when it runs, not when it is read: a program that never comes by it runs.
+- An operator that is not built here is an error when it runs, not when it is read: a program that never reaches it runs.
 - PyTorch's kernels do not always agree with each other, and one answer is given here for all of them. `gelu` of the positive
   infinity is that infinity, as PyTorch's float64 and its single elements have it, where its float32 vectors give NaN.
   Quantized layers round as PyTorch's FBGEMM engine does: QNNPACK rounds biases to integers before it adds them, which moves single
@@ -618,7 +618,7 @@ const SECTIONS: &[Section] = &[
                 ],
             ),
             Row(
-                "`torch._check`, `torch.LongTensor` and its kin",
+                "`torch._check`, `torch.LongTensor` and related constructors",
                 Yes,
                 "",
                 &["library.check_fails", "library.check_arguments", "library.legacy_tensors"],

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// From this many lines on, lines that occur often start no run.
 const MANY: usize = 200;
-/// Most pairs of equal lines that are looked at; beyond it files count as wholly different.
+/// Most pairs of equal lines that are examined; beyond it files count as wholly different.
 const MAX_PAIRS: usize = 50_000_000;
 
 /// What happens to a part of both files.

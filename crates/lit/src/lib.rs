@@ -24,10 +24,10 @@ mod report;
 mod script;
 mod substitute;
 mod syntax;
-mod teller;
+mod reporter;
 mod update;
 mod variables;
-mod words;
+mod args;
 mod workers;
 
 /// The programs of the README, which are tests.
@@ -125,7 +125,7 @@ pub struct Config {
     pub root: Option<PathBuf>,
     /// Where it is kept how the tests of a folder ended; none keeps nothing.
     pub records: Option<PathBuf>,
-    /// The first word of the names of configuration files in Python.
+    /// The first part of the names of configuration files in Python.
     pub prefix: String,
     /// Time that one test may take.
     pub time_limit: Option<Duration>,
@@ -232,7 +232,7 @@ impl Status {
         Status::UnexpectedPass,
     ];
 
-    /// The word in front of a test's name.
+    /// The label in front of a test's name.
     pub fn code(self) -> &'static str {
         match self {
             Status::Excluded => "EXCLUDED",
@@ -248,7 +248,7 @@ impl Status {
         }
     }
 
-    /// The word in a summary.
+    /// The label in a summary.
     pub fn label(self) -> &'static str {
         match self {
             Status::Excluded => "Excluded",
@@ -380,8 +380,8 @@ fn says_it_fails(test: &discover::Test) -> bool {
 /// Whether a test expects to fail.
 fn fails(script: &Script, config: &Config) -> Result<bool, String> {
     for item in &script.xfail {
-        let told = |error| format!("Error in XFAIL list:\n{error}");
-        if item == "*" || feature::holds(item, &config.features).map_err(told)? {
+        let message = |error| format!("Error in XFAIL list:\n{error}");
+        if item == "*" || feature::holds(item, &config.features).map_err(message)? {
             return Ok(true);
         }
     }
@@ -400,8 +400,8 @@ fn closed(script: &Script, config: &Config) -> Result<Option<String>, String> {
     let chosen = |list: &[String], keyword: &str, wanted: bool| {
         let mut found = Vec::new();
         for item in list {
-            let told = |error| format!("Error in {keyword} list:\n{error}");
-            if feature::holds(item, &config.features).map_err(told)? == wanted {
+            let message = |error| format!("Error in {keyword} list:\n{error}");
+            if feature::holds(item, &config.features).map_err(message)? == wanted {
                 found.push(item.clone());
             }
         }
@@ -449,8 +449,8 @@ fn substitutions(path: &Path, config: &Config) -> Substitutions {
     all.add("%{python}", "python3");
     all.add("%python", "python3");
     all.add("%{reveal-ansi-escapes}", "reveal-ansi-escapes");
-    for (name, words) in ERRORS {
-        all.add(format!("%errc_{name}"), format!("'{words}'"));
+    for (name, message) in ERRORS {
+        all.add(format!("%errc_{name}"), format!("'{message}'"));
     }
     all.add("%{pathsep}", if cfg!(windows) { ";" } else { ":" });
     all.add("%basename_t", &file_name);
@@ -597,7 +597,7 @@ fn shell<'c>(path: &Path, config: &'c Config) -> Shell<'c> {
 }
 
 impl Shell<'_> {
-    /// What is told of a test that ended so.
+    /// How a test that ended so is reported.
     fn output(&self, status: Status, code: i32) -> String {
         let limit = self.config.time_limit.filter(|_| status == Status::TimedOut);
         let mut text = output(&code.to_string(), limit, &self.log);

@@ -1,8 +1,8 @@
-//! `--lint`: lines of tests that look like checks and are none, so that a test passes without looking.
+//! `--lint`: lines of tests that look like checks but are not, so that a test passes unchecked.
 //!
 //! Found are misspelt directives (`CHEKC:`, `CHECK-NETX:`, `CHECk:`), directives without their colon (`CHECK-NEXT foo`), prefixes
 //! that no FileCheck of the file reads, and variables that are set and never used. Only files whose `RUN:` lines call FileCheck
-//! are looked at. The idea of the first two is LLVM's, whose suites have held dozens of each.
+//! are examined. The idea of the first two is LLVM's, whose suites have held dozens of each.
 
 use super::MAX_TEST;
 use super::discover::Test;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::LazyLock;
 
-/// Something to look at: line from 1, and why.
+/// A finding: line from 1, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The line, from 1.
@@ -52,10 +52,10 @@ pub fn lint(text: &str) -> Vec<Finding> {
         let Some(found) = WORD.as_ref().and_then(|word| word.captures(line)) else { continue };
         let part = |n: usize| found.get(n).map_or("", |m| m.as_str());
         let (word, colon, rest) = (part(1), part(3) == ":", part(4));
-        match judge(word, colon, rest, &prefixes) {
-            Judged::Fine => {}
-            Judged::Meant(message) => findings.push(Finding { line: n + 1, message }),
-            Judged::Stranger(prefix, is_suffixed) => {
+        match classify(word, colon, rest, &prefixes) {
+            Classified::Fine => {}
+            Classified::Meant(message) => findings.push(Finding { line: n + 1, message }),
+            Classified::Stranger(prefix, is_suffixed) => {
                 if is_suffixed {
                     suffixed.insert(prefix.clone());
                 }
@@ -63,7 +63,7 @@ pub fn lint(text: &str) -> Vec<Finding> {
             }
         }
     }
-    // A word with a colon is a stranger's prefix only where it also stands with a suffix: `NOTE:` is none.
+    // A word with a colon is a stranger's prefix only where it also occurs with a suffix: `NOTE:` is not.
     for (prefix, line) in strangers {
         if suffixed.contains(&prefix) && !prefixes.is_open {
             findings.push(Finding { line, message: format!("no RUN line reads the prefix '{prefix}'") });
@@ -74,7 +74,7 @@ pub fn lint(text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Lints files and tells what was found; gives whether nothing was.
+/// Lints files and reports findings; returns whether there are none.
 pub(super) fn run(tests: &[Test], out: &mut dyn Write) -> std::io::Result<bool> {
     let mut count = 0;
     for test in tests {
@@ -108,7 +108,7 @@ fn prefixes(text: &str) -> Option<Prefixes> {
     Some(Prefixes { read, is_open })
 }
 
-enum Judged {
+enum Classified {
     Fine,
     /// A directive was meant.
     Meant(String),
@@ -116,7 +116,7 @@ enum Judged {
     Stranger(String, bool),
 }
 
-fn judge(word: &str, colon: bool, rest: &str, prefixes: &Prefixes) -> Judged {
+fn classify(word: &str, colon: bool, rest: &str, prefixes: &Prefixes) -> Classified {
     let whole = |word: &str| -> Option<(String, String)> {
         // The longest prefix wins: `CHECK-A-NEXT` is of `CHECK-A` where that is one.
         let of = |prefix: &&String| {
@@ -128,22 +128,24 @@ fn judge(word: &str, colon: bool, rest: &str, prefixes: &Prefixes) -> Judged {
     if let Some((prefix, suffix)) = whole(word) {
         let known = suffix.is_empty() || is_suffix(&suffix);
         return match (known, colon) {
-            (true, true) => Judged::Fine,
+            (true, true) => Classified::Fine,
             // A prefix alone is a word like any other; with a suffix it is a directive.
             (true, false) if !suffix.is_empty() && !rest.starts_with(|c: char| ",.;)'`|".contains(c)) => {
-                Judged::Meant(format!("'{word}' has no colon, so that nothing is checked: write '{word}:'"))
+                Classified::Meant(format!(
+                    "'{word}' has no colon, so that nothing is checked: write '{word}:'"
+                ))
             }
-            (true, false) => Judged::Fine,
+            (true, false) => Classified::Fine,
             (false, _) => match near_suffix(&suffix) {
-                Some(near) if colon => {
-                    Judged::Meant(format!("'{word}:' is not a directive: did you mean '{prefix}-{near}:'?"))
-                }
-                _ => Judged::Fine,
+                Some(near) if colon => Classified::Meant(format!(
+                    "'{word}:' is not a directive: did you mean '{prefix}-{near}:'?"
+                )),
+                _ => Classified::Fine,
             },
         };
     }
     if !colon {
-        return Judged::Fine;
+        return Classified::Fine;
     }
     let (head, suffix) = split_suffix(word);
     for prefix in &prefixes.read {
@@ -155,11 +157,11 @@ fn judge(word: &str, colon: bool, rest: &str, prefixes: &Prefixes) -> Judged {
         };
         if like(&head) || (suffix.is_empty() && like(word)) {
             let meant = if suffix.is_empty() { prefix.clone() } else { format!("{prefix}-{suffix}") };
-            return Judged::Meant(format!("'{word}:' is not a directive: did you mean '{meant}:'?"));
+            return Classified::Meant(format!("'{word}:' is not a directive: did you mean '{meant}:'?"));
         }
         // `CHECK NEXT:`, `CHECK_NEXT:`
         if head == *prefix && !suffix.is_empty() {
-            return Judged::Meant(format!(
+            return Classified::Meant(format!(
                 "'{word}:' is not a directive: did you mean '{prefix}-{suffix}:'?"
             ));
         }
@@ -167,8 +169,8 @@ fn judge(word: &str, colon: bool, rest: &str, prefixes: &Prefixes) -> Judged {
     let is_prefix =
         head.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, '-' | '_'));
     match is_prefix && head.len() > 1 {
-        true => Judged::Stranger(head, !suffix.is_empty()),
-        false => Judged::Fine,
+        true => Classified::Stranger(head, !suffix.is_empty()),
+        false => Classified::Fine,
     }
 }
 
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_and_variables_that_nobody_uses_are_found() {
+    fn unused_prefixes_and_variables_are_found() {
         assert_eq!(of("# ARM: a\n# ARM-NEXT: b"), ["3: no RUN line reads the prefix 'ARM'"]);
         assert_eq!(
             of("# CHECK: [[A:.*]] [[B:.*]]\n# CHECK: [[A]]"),

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tells the knobs of a command from its words; none where it has none.
+/// Extracts the knobs of a command from its arguments; empty if it has none.
 pub type Knobs = Arc<dyn Fn(&[String]) -> Vec<String> + Send + Sync>;
 
 /// Largest number that a knob is set to.
@@ -49,7 +49,7 @@ pub(super) fn knobs(text: &str) -> Result<Knobs, String> {
     }))
 }
 
-/// Tries all mutants of all tests and tells of those that no check sees; gives whether there are none.
+/// Tries all mutants of all tests and reports those that no check sees; returns whether there are none.
 pub(super) fn run(
     tests: &[Test],
     threads: usize,
@@ -127,7 +127,7 @@ fn try_test(test: &Test, knobs: &Knobs, report: &mut Report) -> Result<(), Strin
             continue;
         }
         for pipeline in syntax::parse(&all.expand(&line.text, &test.config.features)?)? {
-            for (option, is_seen) in try_pipeline(&mut shell, &pipeline, knobs, report).map_err(told)? {
+            for (option, is_seen) in try_pipeline(&mut shell, &pipeline, knobs, report).map_err(message)? {
                 let known = mutants.entry(option).or_insert((line.line, false));
                 known.1 |= is_seen;
             }
@@ -155,7 +155,7 @@ fn try_test(test: &Test, knobs: &Knobs, report: &mut Report) -> Result<(), Strin
     Ok(())
 }
 
-fn told(broken: Broken) -> String {
+fn message(broken: Broken) -> String {
     match broken {
         Broken::TimedOut => "reached the time limit".to_string(),
         Broken::Bad(error) | Broken::Refused(error) => error,

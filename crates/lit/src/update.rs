@@ -15,7 +15,7 @@ use std::path::Path;
 pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) -> Result<bool, String> {
     let mut all = substitutions(path, config);
     let mut shell = shell(path, config);
-    let told = |broken| match broken {
+    let message = |broken| match broken {
         Broken::TimedOut => "reached the time limit".to_string(),
         Broken::Bad(error) | Broken::Refused(error) => error,
     };
@@ -37,12 +37,12 @@ pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) 
             if seen.contains(&prefix) {
                 continue;
             }
-            // Checks that hold stay as somebody wrote them.
-            if shell.run(std::slice::from_ref(&pipeline)).map_err(told)? == 0 {
+            // Checks that hold stay unchanged.
+            if shell.run(std::slice::from_ref(&pipeline)).map_err(message)? == 0 {
                 seen.push(prefix);
                 continue;
             }
-            let output = shell.output_of(before).map_err(told)?;
+            let output = shell.output_of(before).map_err(message)?;
             let output = String::from_utf8_lossy(&output).into_owned();
             if rewrite(&mut lines, &prefix, &output) {
                 seen.push(prefix);

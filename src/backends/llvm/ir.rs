@@ -48,7 +48,7 @@ pub(super) fn lane_type(ty: T<'_>) -> T<'_> {
     }
 }
 
-/// A type of so many lanes.
+/// A vector type with a number of lanes.
 pub(super) fn widen<'c>(lane: T<'c>, lanes: u32) -> T<'c> {
     if lanes == 1 {
         return lane;

@@ -9,7 +9,7 @@ use crate::value::{List, Value};
 use num_complex::Complex64;
 use smallvec::SmallVec;
 
-/// No list that an op makes from a count is longer; a program asking for more is told so.
+/// No list that an op makes from a count is longer; a program asking for more gets an error.
 pub(super) const MAX_ITEMS: usize = 1 << 28;
 
 /// The rows.
@@ -205,7 +205,7 @@ fn add_in_place(args: &Args<'_>) -> Result<Outputs> {
     same_list(args)
 }
 
-/// Fails where a list of so many elements is too long or does not fit the run's memory.
+/// Fails where a list of `count` elements is too long or does not fit the run's memory.
 fn check_len(len: usize) -> Result<()> {
     if len > MAX_ITEMS {
         return Err(Diagnostic::runtime(format!("a list of {len} elements is too long")));
@@ -228,7 +228,7 @@ fn times(list: &List, count: i64) -> Result<Vec<Value>> {
 fn repeated(args: &Args<'_>, list: usize, count: usize) -> Result<Outputs> {
     let (list, count) = (args.list(list)?, args.int(count)?);
     if count < 0 && !list.is_empty() {
-        // What PyTorch says, in the words of its container library.
+        // PyTorch's message, which is that of its container library.
         return Err(Diagnostic::runtime("vector::reserve"));
     }
     one(fresh(list, times(list, count)?))

@@ -16,7 +16,7 @@ pub fn some(operands: &Operands<'_>) -> Results {
     Some(vec![parts_of([list])])
 }
 
-/// The items of two lists, one behind the other.
+/// The items of two lists, one after the other.
 pub fn joined(operands: &Operands<'_>) -> Results {
     let (first, second) = (operands.at(0)?, operands.at(1)?);
     Some(vec![match (first, second) {

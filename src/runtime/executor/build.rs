@@ -63,7 +63,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// What the plan's code is made for, whose guards are numbered behind those of the plan.
+    /// What the plan's code is made for, whose guards are numbered after those of the plan.
     pub(super) fn context_behind(&self, guards: &Guards) -> code::Context<'a> {
         let forced = self.context.forced.map(|forced| forced.behind(guards.len()));
         code::Context { packs: Some(self.packed), forced, ..self.context }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Guards {
     objects: Vec<Holder>,
     tensors: Vec<Frozen>,
-    /// How often they were asked; all before the first that misses hold, and those behind it are not asked.
+    /// How often they were asked; all before the first that misses hold, and those after it are not asked.
     checks: AtomicU64,
     /// By number.
     missed: Vec<AtomicU64>,

@@ -93,7 +93,7 @@ struct Slot {
     plan: OnceLock<Result<Arc<Plan>, String>>,
     /// Calls that came before the plan was to be made.
     early: AtomicUsize,
-    /// Calls of another kind that looked at it.
+    /// Calls of another kind that examined it.
     passed_by: AtomicU64,
     /// How often guards held and missed in the plans that stood here before.
     before: Vec<(u64, u64)>,

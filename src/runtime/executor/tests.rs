@@ -1,4 +1,4 @@
-//! Plans of programs: when they are built, when they hold, and that answers do not tell of them.
+//! Plans of programs: when they are built, when they hold, and that answers do not depend on them.
 
 use super::{CALLS_BEFORE_PLAN, MAX_LOST};
 use crate::backends::by_name;
@@ -46,7 +46,7 @@ fn call(program: &Program, entry: &str, arguments: Vec<Value>, run: &Run) -> Str
 }
 
 #[test]
-fn two_kinds_of_arguments_in_turn_build_two_plans() {
+fn two_alternating_kinds_of_arguments_build_two_plans() {
     let program = planned("def f(x: Tensor) -> Tensor:\n    return x * x.size(0)\n");
     let run = Run::silent();
     for _ in 0..3 {
@@ -184,7 +184,7 @@ fn parameters_that_require_grad_may_change_and_their_plan_stays() {
     assert_eq!((report.built, report.recording, report.outdated), (3, 1, 2));
 }
 
-/// A linear map with ReLU behind it, and the object that has its weights.
+/// A linear map with ReLU after it, and the object that has its weights.
 fn layer() -> (Program, Object) {
     let forward =
         "def forward(self, x: Tensor) -> Tensor:\n    return torch.linear(x, self.w, self.b).relu()\n";
@@ -275,7 +275,7 @@ fn guards_count_calls_of_their_plan_and_of_others() {
     let counts: Vec<_> =
         program.guards().iter().map(|guard| (guard.number, guard.held, guard.missed)).collect();
     let first = [(0, 3, 2), (1, 2, 1), (2, 2, 0), (3, 2, 0)];
-    // Plans are asked in the order in which they were made: the second only of calls that are none of the first's.
+    // Plans are asked in the order in which they were made: the second only for calls that the first does not match.
     let second = [(0, 2, 0), (1, 2, 0), (2, 2, 0), (3, 2, 0)];
     assert_eq!(counts[..4], first);
     assert_eq!(counts[4..], second);
