@@ -130,9 +130,12 @@ fn is_only_seen(graph: &Graph, context: &Context<'_>, list: ValueId) -> bool {
         let Some(row) = &facts.op else { return false };
         let Ok(schema) = row.marked_schema() else { return false };
         let marked = schema.arguments.get(user.index).is_none_or(|argument| argument.alias.is_some());
-        let gives_on = graph.results(user.op).iter().any(|result| {
+        // A result without a mark of its own is made anew: a copy of a list.
+        let gives_on = graph.results(user.op).iter().enumerate().any(|(n, result)| {
             let ty = graph.ty(*result);
-            !ty.is_tensor() && AliasDb::is_mutable_type(ty)
+            let fresh = schema.returns.get(n).is_some_and(|result| result.alias.is_none());
+            let fresh = fresh && graph.kind(user.op).namespace() == "aten";
+            !fresh && !ty.is_tensor() && AliasDb::is_mutable_type(ty)
         });
         let keeps = facts.writes || facts.effects.contains(Effects::WRITES_WORLD);
         !keeps && !(gives_on && (marked || graph.kind(user.op).namespace() == "prim"))

@@ -48,10 +48,16 @@ impl Directed {
 
     pub(super) fn run(self, graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let rules = rules(context, self.group, true)?;
-        let replaced =
-            rewrite::replace(graph, context.registry, Some(context.module), &rules, self.keeps_matched, &mut |graph, rule, op| {
+        let replaced = rewrite::replace(
+            graph,
+            context.registry,
+            Some(context.module),
+            &rules,
+            self.keeps_matched,
+            &mut |graph, rule, op| {
                 context.step(|| format!("{} takes {}", rule.name, graph.op_line(op).trim()))
-            });
+            },
+        );
         context.count("ops replaced", replaced.count as u64);
         if replaced.count == 0 {
             return Ok(false);

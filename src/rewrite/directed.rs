@@ -168,13 +168,16 @@ impl<'a> Driver<'a> {
         if !aliases.has_writers(value) {
             return true;
         }
-        let (Some(writers), Some(block)) = (aliases.writers(value), self.graph.parent(to)) else { return false };
+        let (Some(writers), Some(block)) = (aliases.writers(value), self.graph.parent(to)) else {
+            return false;
+        };
         self.graph.parent(from) == Some(block)
             && writers.into_iter().all(|writer| {
                 // Where it stands in their block, or around it.
                 let mut at = writer;
                 while self.graph.parent(at).is_some_and(|parent| parent != block) {
-                    let Some(owner) = self.graph.parent(at).and_then(|parent| self.graph.owner(parent)) else {
+                    let Some(owner) = self.graph.parent(at).and_then(|parent| self.graph.owner(parent))
+                    else {
                         return false;
                     };
                     at = owner;

@@ -211,7 +211,8 @@ fn python(registry: &Registry, module: &Module) -> Result<String> {
 fn written(module: &Module) -> Vec<(String, &Graph)> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let kernels = module.functions.iter().filter(|(_, function)| loops::is_kernel(&function.graph));
-    let named = |name: &str| if name.is_empty() { "kernel".to_owned() } else { name.chars().map(plain).collect() };
+    let named =
+        |name: &str| if name.is_empty() { "kernel".to_owned() } else { name.chars().map(plain).collect() };
     kernels.map(|(name, function)| (named(name.as_str()), &function.graph)).collect()
 }
 

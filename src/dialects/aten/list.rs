@@ -1,9 +1,9 @@
 //! Lists: access, growth, parts. What compares elements (sorting, searching, extremes) is in `order`.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::lists;
+use crate::dialects::shapes::{Known, Operands, lists};
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
-use crate::ir::Type;
+use crate::ir::{Dim, Type};
 use crate::resources::{budget, memory};
 use crate::value::{List, Value};
 use num_complex::Complex64;
@@ -32,7 +32,7 @@ pub static OPS: &[OpDef] = &[
     container("aten::__getitem__.t(t[](a) list, int idx) -> t(*)", get_item).doc("an element"),
     container("aten::select.t(t[](a) list, int idx) -> t(*)", get_item).doc("an element"),
     container("aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]", slice)
-        .infer(lists::some)
+        .infer(|operands| sliced(operands).or_else(|| lists::some(operands)))
         .doc("every step-th element of a range, as a new list"),
     container("aten::copy.t(t[](a) self) -> t[]", copy)
         .infer(lists::same)
@@ -181,6 +181,25 @@ fn slice(args: &Args<'_>) -> Result<Outputs> {
     let places = slice_places(items.len(), args.opt_int(1)?, args.opt_int(2)?, args.int(3)?)?;
     let picked = places.filter_map(|at| items.get(at).cloned()).collect();
     one(Value::list(list.element_type().clone(), picked))
+}
+
+/// What is known of a slice of a list of known length between known bounds.
+fn sliced(operands: &Operands<'_>) -> Option<Vec<Known>> {
+    let bound = |name: &str| match operands.get(name)? {
+        Known::None => Some(None),
+        Known::Int(Dim::Known(n)) => Some(Some(*n)),
+        _ => None,
+    };
+    let places = |len: usize| slice_places(len, bound("start")?, bound("end")?, operands.int("step")?).ok();
+    Some(vec![match operands.at(0)? {
+        Known::Ints(dims) => {
+            Known::Ints(places(dims.len())?.filter_map(|at| dims.get(at).copied()).collect())
+        }
+        Known::Items(items) => {
+            Known::items(places(items.len())?.filter_map(|at| items.get(at).cloned()).collect())
+        }
+        _ => return None,
+    }])
 }
 
 fn copy(args: &Args<'_>) -> Result<Outputs> {

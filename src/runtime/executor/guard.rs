@@ -157,9 +157,9 @@ impl Guards {
 impl Frozen {
     fn holds(&self) -> bool {
         self.tensor.changes() == self.changes
-            && self.version.is_none_or(|version| {
-                self.storage.version() == version && self.storage.pins() == self.pins
-            })
+            && self
+                .version
+                .is_none_or(|version| self.storage.version() == version && self.storage.pins() == self.pins)
             && self.tensor.requires_grad() == self.requires_grad
     }
 }
