@@ -250,7 +250,7 @@ class Models(unittest.TestCase):
 
         def write_parameter(model: Any) -> None:
             weight = dict(model.named_parameters())["w_ih"]
-            weight.numpy()[...] = 0.5
+            weight.detach().numpy()[...] = 0.5
 
         def load_state(model: Any) -> None:
             state = {name: tensor * 0 + 0.5 for name, tensor in model.state_dict().items()}

@@ -7,6 +7,7 @@
 //! [`FrozenAttributes`] where the tool hands one to its passes. Foreign memory, which may be written externally, is
 //! not frozen.
 
+use super::attribute_writes::AttributeWrites;
 use super::{Context, PassOption, constants};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
@@ -221,9 +222,9 @@ pub(super) fn freeze(
     takes: impl Fn(&Graph, &Read) -> Option<Value>,
     mut done: impl FnMut(FrozenAttribute),
 ) {
-    let db = context.analysis::<AliasDb>(graph);
     let mut set = elsewhere.clone();
     set.add_set(graph);
+    let writes = AttributeWrites::of(graph, context, &storages(graph, instance, &set));
     let mut known = objects(graph, instance);
     for op in graph.all_ops() {
         if context.is_spent() {
@@ -237,8 +238,9 @@ pub(super) fn freeze(
             }
             continue;
         }
+        let storage = read.value.to_tensor().ok().map(|tensor| tensor.storage().id());
         let is_written =
-            || AliasDb::is_mutable_type(graph.ty(read.result)) && db.has_deep_writers(read.result);
+            || AliasDb::is_mutable_type(graph.ty(read.result)) && writes.reach(read.result, storage);
         if set.writes_matter && is_written() || set.names.contains(&read.name) {
             continue;
         }
@@ -254,6 +256,22 @@ pub(super) fn freeze(
             done(FrozenAttribute { object, name, value, items: Vec::new() });
         }
     }
+}
+
+/// The storages of the tensors that attributes hold, by the values that read them.
+fn storages(graph: &Graph, instance: &Object, set: &Changed) -> HashMap<ValueId, usize> {
+    let (mut known, mut found) = (objects(graph, instance), HashMap::new());
+    for op in graph.all_ops() {
+        let Some(read) = Read::of(graph, op, &known).filter(|read| !set.names.contains(&read.name)) else {
+            continue;
+        };
+        match read.value {
+            Value::Object(object) => _ = known.insert(read.result, object),
+            Value::Tensor(tensor) => _ = found.insert(read.result, tensor.storage().id()),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// What a GetAttr of a known object gives.

@@ -9,6 +9,7 @@ mod pass;
 
 mod append_carried;
 mod assign_layouts;
+mod attribute_writes;
 mod autocast;
 mod bailout_graph;
 mod batch_carried_mm;

@@ -7,7 +7,7 @@ use crate::frontend::script::compile_source;
 use crate::ir::{Symbol, Type};
 use crate::runtime::Program;
 use crate::runtime::hook_tests::program_of;
-use crate::tensor::{DType, Scalar, Tensor};
+use crate::tensor::{DType, Layout, Scalar, Tensor};
 use crate::value::{Object, Value};
 
 fn full(sizes: &[i64], value: f64) -> Value {
@@ -85,6 +85,26 @@ fn lent_memory_outdates_the_plan_that_relies_on_it() {
     weight.copy_from(full(&[2, 3, 3, 3], 0.2).to_tensor().expect("a tensor")).expect("fits");
     assert_ne!(call(&program, x(), &run), answer);
     assert_eq!(program.plan_report().outdated, 2);
+}
+
+#[test]
+fn a_written_buffer_leaves_weights_frozen() {
+    let forward = "def forward(self, x: Tensor) -> Tensor:\n    n = self.steps.add_(1)\n    first = self.seen[0].copy_(x.sum())\n    return torch.linear(x, self.w) * self.steps + self.tied[0, 0] + self.seen[0]\n";
+    let header = "  w : Tensor\n  steps : Tensor\n  seen : Tensor\n  tied : Tensor\n";
+    let seen = full(&[2], 0.0);
+    // Another view of the memory that is written.
+    let tied = Layout::strided(&[1, 2], &[2, 1], 0)
+        .and_then(|layout| seen.to_tensor()?.with_layout(layout))
+        .expect("fits");
+    let attributes =
+        [("w", full(&[4, 3], 0.5)), ("steps", full(&[], 0.0)), ("seen", seen.clone()), ("tied", tied.into())];
+    let (program, _) = module(header, forward, &attributes);
+    let run = no_grad();
+    assert!(call(&program, vec![full(&[1, 3], 1.0)], &run).contains(" 7.5000"));
+    assert!(call(&program, vec![full(&[1, 3], 2.0)], &run).contains(" 18"));
+    let text = graph(&program);
+    let reads = text.matches("prim::GetAttr").count();
+    assert!(reads == 5 && !text.contains("name=\"w\""), "{text}");
 }
 
 #[test]
