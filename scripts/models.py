@@ -1,8 +1,8 @@
 """Models of other families beside their peers: timm, transformers and segmentation models, batch 1, float32, random weights.
 
-    [THREADS=1] python scripts/models.py FLAMBEAU [--only NAME,...] [--scratch FOLDER]
+    [THREADS=1] python scripts/models.py FLAMBEAU [--only NAME,...] [--script] [--scratch FOLDER]
 
-Traces each model, times torch.jit, frozen torch.jit, ONNX Runtime, OpenVINO and `flambeau bench` in turn, twice, on the first
+Traces each model (with `--script`, scripts those that torch.jit.script takes), times torch.jit, frozen torch.jit, ONNX Runtime, OpenVINO and `flambeau bench` in turn, twice, on the first
 THREADS cores, and prints the minimum of milliseconds a call, one JSON line a model; `ratio` is Flambeau's time divided by the
 best peer's, and the last line has the geometric mean. Needs torch, timm, transformers, segmentation-models-pytorch, torchvision,
 onnx, onnxscript, onnxruntime and openvino. A peer that cannot take a model is named and left out.
@@ -143,12 +143,16 @@ def flambeau(binary, folder, x):
     return json.loads(done.stdout.splitlines()[-1])["min_us"] / 1e3
 
 
-def measure(binary, name, make, folder):
+def measure(binary, name, make, folder, script):
     torch.manual_seed(0)
     model, x = make()
-    model = First(model).eval()
+    model = (model if script else First(model)).eval()
     with torch.no_grad():
-        traced = torch.jit.trace(model, (x,), check_trace=False, strict=False)
+        try:
+            traced = torch.jit.script(model) if script else torch.jit.trace(model, (x,), check_trace=False, strict=False)
+        except Exception as error:
+            print(f"{name}: torch.jit.script refuses it: {str(error).strip().splitlines()[0][:120]}", file=sys.stderr)
+            return None
         torch.jit.save(traced, os.path.join(folder, "model.pt"))
         runners, best = peers(name, model, traced, x, folder), {}
         for _ in range(2):
@@ -165,12 +169,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("flambeau", help="the binary")
     parser.add_argument("--only", help="names, with commas")
+    parser.add_argument("--script", action="store_true", help="script models instead of tracing them")
     parser.add_argument("--scratch", help="a folder for models")
     options = parser.parse_args()
     folder = options.scratch or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     wanted = options.only.split(",") if options.only else None
-    ratios = [measure(options.flambeau, name, make, folder) for name, make in models() if wanted is None or name in wanted]
+    chosen = [(name, make) for name, make in models() if wanted is None or name in wanted]
+    measured = [measure(options.flambeau, name, make, folder, options.script) for name, make in chosen]
+    ratios = [ratio for ratio in measured if ratio is not None]
     print(json.dumps({"models": len(ratios), "geometric_mean": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3)}))
 
 

@@ -51,7 +51,13 @@ fn each_is_met_and_keeps_its_promise() -> Result<(), Failed> {
     let is_new = |rule: &&CompiledRule| !all.iter().any(|other| other.name == rule.name);
     let more: Vec<CompiledRule> = peephole.iter().filter(is_new).cloned().collect();
     all.extend(more);
-    for rule in rewrite::builtin_rules().map_err(|e| e.to_string())?.iter().filter(|rule| rule.directed) {
+    let rules = rewrite::builtin_rules().map_err(|e| e.to_string())?;
+    let mut names: Vec<&str> = rules.iter().map(|rule| &*rule.name).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("two rules have the name {}", twice[0]).into());
+    }
+    for rule in rules.iter().filter(|rule| rule.directed) {
         all.extend(rewrite::compile(&registry, rule).map_err(|e| e.to_string())?);
     }
     let mut looked: Vec<&CompiledRule> = all.iter().filter(|rule| rule.directed || !rule.writes).collect();

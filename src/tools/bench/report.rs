@@ -39,6 +39,7 @@ impl Line {
             "median_us": us(times.quantile(0.5)),
             "p90_us": us(times.quantile(0.9)),
             "p99_us": us(times.quantile(0.99)),
+            "max_us": us(times.quantile(1.0)),
             "calls": times.calls(),
             "calls_per_second": times.rate(),
             "plans": self.plans,

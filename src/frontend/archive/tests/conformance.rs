@@ -78,7 +78,8 @@ fn all_are_read(folder: &Path, file: &str) {
         if let Err(error) = read(bytes.clone(), &mut counts) {
             panic!("{file}.jsonl, case {}: {error}", case["name"]);
         }
-        if file != "ops" {
+        // Of old files some keep tensors where files are no longer written.
+        if file != "ops" && file != "old" {
             super::rewrite::same_after_rewriting(bytes, &format!("{file}-{}", counts.archives));
         }
     }
