@@ -145,7 +145,8 @@ pub(super) struct Look {
     /// Show what the passes counted
     #[arg(long)]
     pub(super) pass_statistics: bool,
-    /// Give for each op that a rule replaced the chain of rules, places, before and after, and costs: `text` or `json`
+    /// Give for each op that a rule replaced the chain of rules, places, before and after, and costs: `text` or `json`; to
+    /// standard output where the module does not go there, else to standard error
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", require_equals = true)]
     pub(super) explain: Option<ExplainForm>,
     /// Say where the rule was not taken, and why
