@@ -422,7 +422,7 @@ pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     config
 }
 
-/// How `lit --mutate` makes `opt` leave out work: each pass of the pipeline makes so many changes and no more.
+/// How `lit --mutate` and `lit --update-changed` make `opt` leave out work: each pass of the pipeline makes so many changes and no more.
 fn knobs(toolkit: &Toolkit) -> lit::Knobs {
     let toolkit = toolkit.clone();
     Arc::new(move |words: &[String]| {

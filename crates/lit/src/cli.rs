@@ -48,7 +48,10 @@ How tests run:
   --max-time SECONDS           start no test after so many seconds
   --keep                       keep the temporary files of tests, and say where they are
   --no-execute                 take every test that could run for passed, without running it
-  --update, --update-tests     rewrite the checks of tests that fail
+  --update, --update-tests     rewrite the checks of tests that fail, and write those of tests that have none
+  --update-changed[=TOOL:OPTION]
+                               the same, with checks of those lines only that the tools do not write where they leave out
+                               their work ({} in OPTION is 0)
   --path FOLDER                look for programs there first
   --config-prefix NAME         read NAME.cfg for lit.cfg
   --skip-test-time-recording   remember nothing of this run
@@ -560,12 +563,16 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             "--config-prefix" => config.prefix = value()?,
             "--keep" => words.keep = true,
             "--lint" => words.examine = Some(Examine::Lint),
-            "--mutate" => {
-                let own = own.as_deref().map(mutate::knobs).transpose()?;
-                let knobs = own.or_else(|| config.knobs.clone());
-                let knobs =
-                    knobs.ok_or("--mutate wants TOOL:OPTION, as --mutate=opt:-opt-bisect-limit={}")?;
-                words.examine = Some(Examine::Mutate(knobs));
+            "--mutate" | "--update-changed" => {
+                let given = own.as_deref().map(|text| mutate::knobs(name, text)).transpose()?;
+                let knobs = given.or_else(|| config.knobs.clone());
+                let knobs = knobs.ok_or_else(|| {
+                    format!("{name} wants TOOL:OPTION, as {name}=opt:-opt-bisect-limit={{}}")
+                })?;
+                match name {
+                    "--mutate" => words.examine = Some(Examine::Mutate(knobs)),
+                    _ => (config.update, config.only_changed) = (true, Some(knobs)),
+                }
             }
             // There is nothing more to tell, and no tests are GoogleTest's.
             "--debug" | "--show-fixed" => {}
