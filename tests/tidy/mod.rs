@@ -5,6 +5,8 @@ mod dependencies;
 mod docs;
 mod environment;
 mod files;
+mod generated;
+mod language;
 mod layers;
 mod pages_of_files;
 mod passes;
