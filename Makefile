@@ -36,7 +36,7 @@ lint: setup      ## Formatting and lints, warnings denied
 	else echo "cargo deny: skipped, it is not installed (tests/tidy/dependencies.rs reads deny.toml in its place)"; fi
 
 unit: setup      ## Unit, FileCheck, engine and tidy tests
-	$(CARGO) test --quiet --lib
+	FLAMBEAU_PTXAS=$$(scripts/ptxas.sh) $(CARGO) test --quiet --lib
 	$(CARGO) test --quiet --test root
 	$(CARGO) test --quiet --doc
 	$(CARGO) test --quiet -p flambeau-files -p flambeau-filecheck -p flambeau-lit

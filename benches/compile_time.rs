@@ -172,7 +172,7 @@ fn run(words: &[OsString]) -> Duration {
     let toolkit = flambeau::toolkit::Toolkit::default();
     let mut io = Io::new(&toolkit, Path::new(""), &mut stdin, &mut out, &mut err);
     let status = cli::main_in(words.iter().cloned(), &mut io);
-    assert!(status < 2, "{words:?} is no command");
+    assert!(status < 2, "{words:?} is not a command");
     start.elapsed()
 }
 

@@ -5,7 +5,7 @@
 
 MODEL is an archive of torch.jit.save, or MODULE:NAME, a function that gives a model, a module class without arguments, or a
 model. The folder gets model.pt and case.json, and with --ops the value of each op of the model's graph (calls inlined).
-Inputs are the words of `flambeau run --input`: [NAME=]float32[2,3] (random numbers), int64[2,16]{0..30000}, @file.npy,
+Inputs are written as for `flambeau run --input`: [NAME=]float32[2,3] (random numbers), int64[2,16]{0..30000}, @file.npy,
 and JSON. Without any, a traced archive is called with inputs of the recorded sizes. Needs PyTorch 2.x and nothing else; .npy
 files need NumPy.
 """
@@ -52,7 +52,7 @@ def split(text):
 
 
 def value(text):
-    """The value of a word."""
+    """The value of an input."""
     text = text.strip()
     if text.startswith("@"):
         if text.endswith(".npy"):
@@ -74,7 +74,7 @@ def value(text):
     if text[:1] + text[-1:] in ("[]", "()"):
         items = [value(item) for item in split(text[1:-1])]
         return items if text[0] == "[" else tuple(items)
-    sys.exit(f"record.py: '{text}' is no input: they are float32[1,3,224,224], 5, @mask.npy or JSON")
+    sys.exit(f"record.py: '{text}' is not an input: they are float32[1,3,224,224], 5, @mask.npy or JSON")
 
 
 def encode(x):

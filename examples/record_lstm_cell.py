@@ -32,7 +32,7 @@ class LSTMCell(torch.nn.Module):
         return hy, cy
 '''
 
-# The archive names the file that the code comes from; a file that exists nowhere names nobody's folders.
+# The archive names the file that the code comes from; a file that does not exist reveals no one's folders.
 NAME = "lstm_cell.py"
 linecache.cache[NAME] = (len(SOURCE), None, SOURCE.splitlines(True), NAME)
 space = {"__name__": "lstm_cell"}

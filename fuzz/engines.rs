@@ -1,6 +1,6 @@
-//! What can be told of a program by each engine: results, what is left of the arguments, what is printed and raised. The
+//! The observable behaviour of a program in each engine: results, final values of the arguments, what is printed and raised. The
 //! interpreter without passes is the reference; the default pipeline, with plans and without, and loops over numbers as
-//! kernels, on the interpreter of kernels and compiled, must tell the same.
+//! kernels, on the interpreter of kernels and compiled, must agree.
 
 use flambeau::backends;
 use flambeau::diag::{Diagnostic, ErrorKind};
@@ -50,7 +50,7 @@ enum Seen {
     Answer(String),
     /// What the program itself raises, and what was printed before.
     Raised(String),
-    /// What an op raises. One that nobody needs does not run where passes are on, so that all behind it may differ.
+    /// What an op raises. An unused one does not run where passes are on, so that all after it may differ.
     Op(String),
     /// A limit, which engines reach at different places.
     Limit,
@@ -59,7 +59,7 @@ enum Seen {
 /// Runs a program by each engine.
 ///
 /// # Errors
-/// If one of them fails inside or tells something else; with the program.
+/// If one of them fails internally or disagrees; with the program.
 pub fn compare(text: &str) -> Result<Tally, String> {
     let mut tally = Tally::default();
     let registry = Registry::builtin();

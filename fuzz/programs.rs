@@ -126,7 +126,7 @@ impl Writer<'_> {
         for _ in 0..=self.below(3) {
             self.statement(depth, in_loop);
         }
-        // What is first given a value in a block may have none behind it.
+        // What is first given a value in a block may have none after it.
         self.names.truncate(known);
         self.line(depth, "pass");
     }

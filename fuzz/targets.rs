@@ -59,7 +59,7 @@ fn source(data: &[u8]) {
     assert!(violations.is_empty(), "the compiler made an invalid graph: {violations:?}");
 }
 
-/// A program that the bytes choose: all engines must tell the same of it (`engines.rs`).
+/// A program that the bytes choose: all engines must agree on it (`engines.rs`).
 fn program(data: &[u8]) {
     if let Err(fault) = engines::compare(&programs::write(data)) {
         panic!("{fault}");
@@ -132,7 +132,7 @@ fn in_mlir(module: &ir::Module) {
     }
 }
 
-/// The pass that the first line names, or some pass, over the graph text behind it. A pass may refuse a graph; it
+/// The pass that the first line names, or some pass, over the graph text after it. A pass may refuse a graph; it
 /// must not panic, and what it leaves must be valid.
 fn one_pass(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -31,4 +31,9 @@ while read -r name least passes options; do
     fi
     rm -f "$log"
 done <tests/conformance.txt
+
+# Unit tests that hold for the same cases: graphs print back, archives are read, types are never contradicted.
+FLAMBEAU_CONFORMANCE=$(cd "$data" && pwd)
+export FLAMBEAU_CONFORMANCE
+cargo test --quiet --lib -p flambeau-base -p flambeau-reader -p flambeau-transforms shared_ -- --ignored || status=1
 exit $status

@@ -2,7 +2,7 @@
 # Runs unit tests under AddressSanitizer and under Miri: scripts/sanitize.sh [FILTER...].
 # AddressSanitizer takes the modules in which memory is shared, mapped, read by offsets or handed to vector code, and the
 # ops and programs above them; Miri, which is slower by hundreds, the first three. A nightly toolchain is used where there is
-# one; a stable one is asked for the unstable flag. What is missing is named, and is no failure.
+# one; a stable one is asked for the unstable flag. What is missing is named, and is not a failure.
 set -eu
 cd "$(dirname "$0")/.."
 host=$(rustc -vV | sed -n "s/^host: //p")
@@ -19,7 +19,7 @@ else
 fi
 
 asan() {
-    # Memory that the pool of a process keeps for the next tensor is no leak, and sizes that cannot be had are what some tests ask
+    # Memory that the pool of a process keeps for the next tensor is not a leak, and sizes that cannot be had are what some tests ask
     # for. Without debug information the build takes half the time; symbols remain.
     # Its frames are larger than those that limits of depth were measured with.
     RUST_MIN_STACK=268435456 RUSTFLAGS="-Zsanitizer=address" CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0 \

@@ -13,7 +13,7 @@ if ! command -v cargo >/dev/null; then
 fi
 packages="llvm-22-dev libpolly-22-dev libzstd-dev g++"
 if ! command -v apt-get >/dev/null; then
-    echo "setup: LLVM 22 is missing and this is no Debian; install LLVM 22 with its headers and set LLVM_SYS_221_PREFIX," >&2
+    echo "setup: LLVM 22 is missing and this is not a Debian; install LLVM 22 with its headers and set LLVM_SYS_221_PREFIX," >&2
     echo "       or build without it: cargo build --release --no-default-features" >&2
     exit 1
 fi

@@ -19,7 +19,7 @@
 //!
 //! # Arrays in, arrays out
 //!
-//! Vectors and `ndarray` arrays become tensors where they lie, and results are looked at where they lie.
+//! Vectors and `ndarray` arrays become tensors where they lie, and results are read in place.
 //!
 //! ```
 //! use flambeau::prelude::*;

@@ -16,7 +16,7 @@ pub fn trials() -> Vec<Trial> {
     vec![Trial::test("alias_answers::pytorch", || compare(FILE))]
 }
 
-/// Compares all graphs of a file; all that differ are told.
+/// Compares all graphs of a file; all that differ are reported.
 fn compare(file: &str) -> Result<(), Failed> {
     let registry = Registry::builtin();
     let (mut graphs, mut wrong) = (0, Vec::new());

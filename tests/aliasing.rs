@@ -27,7 +27,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Pipelines and single passes under which nobody may tell a difference.
+/// Pipelines and single passes under which no difference may be observable.
 const PIPELINES: &[&str] =
     &["default", "optimize", "simplify", "remove-mutation", "loop-unrolling,cse,dce-graph"];
 
@@ -57,7 +57,7 @@ fn pipelines_keep_identity() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What a caller can tell of a run.
+/// What a caller can observe of a run.
 struct Observed {
     /// For each object, arguments first, the first object that is the same memory.
     identity: Vec<usize>,
@@ -196,7 +196,7 @@ impl Program {
             12 => self.joined(indent, &a, &b),
             13 => self.default(indent, &a, &b),
             14 => self.branch(&a, &b),
-            15 => self.turns(&a),
+            15 => self.counted_loop(&a),
             16 => self.tensor(indent, &format!("prim::unchecked_cast(%{a})")),
             _ => self.parts(&a),
         }
@@ -237,7 +237,7 @@ impl Program {
         self.tensors.push(name);
     }
 
-    fn turns(&mut self, a: &str) {
+    fn counted_loop(&mut self, a: &str) {
         let (tensors, lists) = (self.tensors.clone(), self.lists.clone());
         let (name, carried, counter) = (self.name(), self.name(), self.name());
         let _ = writeln!(self.body, "  %{name} : Tensor = prim::Loop(%two, %true, %{a})");
@@ -266,7 +266,7 @@ impl Program {
         self.tensors.iter().chain(&self.lists).chain(copies).cloned().collect()
     }
 
-    /// A few outputs only, so that passes may change what nobody sees.
+    /// A few outputs only, so that passes may change what is not observed.
     fn some_outputs(&self) -> Vec<String> {
         let tensors = self.tensors.iter().rev().step_by(3).take(4);
         tensors.chain(self.lists.last()).cloned().collect()

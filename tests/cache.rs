@@ -51,14 +51,14 @@ fn run(folder: &Path, more: &[&str]) -> Result<Output, Failed> {
     Ok(flambeau(folder, &words).output()?)
 }
 
-/// Asks for the exit status and for pieces of what was told, and gives what was printed.
+/// Asks for the exit status and for pieces of what was reported, and gives what was printed.
 fn expect(output: &Output, status: i32, pieces: &[&str]) -> Result<String, Failed> {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let missing = pieces.iter().find(|piece| !told.contains(**piece) && !printed.contains(**piece));
+    let missing = pieces.iter().find(|piece| !reported.contains(**piece) && !printed.contains(**piece));
     if output.status.code() != Some(status) || missing.is_some() {
         let code = output.status.code();
-        return Err(format!("status {code:?}, wanted {status} and {missing:?}\n{printed}\n{told}").into());
+        return Err(format!("status {code:?}, wanted {status} and {missing:?}\n{printed}\n{reported}").into());
     }
     Ok(printed)
 }
@@ -118,7 +118,7 @@ fn off(folder: &Path) -> Result<(), Failed> {
     equal(&expect(&off, 0, &["2 kernels compiled"])?, &printed)?;
     for output in [&without, &off] {
         if String::from_utf8_lossy(&output.stderr).contains("cache:") {
-            return Err("a cache that is off is told of".into());
+            return Err("a cache that is off is reported of".into());
         }
     }
     if folder.join("cache").exists() {
@@ -146,14 +146,14 @@ fn damaged(folder: &Path) -> Result<(), Failed> {
         bytes[middle] ^= 1;
         fs::write(&file, bytes)?;
     }
-    let told = ["2 kernels compiled", "0 loaded, 0 not there, 2 written, 2 damaged"];
-    equal(&expect(&run(folder, &["--time"])?, 0, &told)?, &printed)?;
-    let told = ["0 kernels compiled", "2 loaded"];
-    equal(&expect(&run(folder, &["--time"])?, 0, &told)?, &printed)?;
+    let reported = ["2 kernels compiled", "0 loaded, 0 not there, 2 written, 2 damaged"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
+    let reported = ["0 kernels compiled", "2 loaded"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
     let file = kernels(folder)?.swap_remove(0);
     fs::write(&file, "")?;
-    let told = ["not as long as it says; removed", "2 kernels checked, 1 not used"];
-    expect(&flambeau(folder, &["cache", "verify"]).output()?, 1, &told)?;
+    let reported = ["not as long as it says; removed", "2 kernels checked, 1 not used"];
+    expect(&flambeau(folder, &["cache", "verify"]).output()?, 1, &reported)?;
     expect(&flambeau(folder, &["cache", "verify"]).output()?, 0, &["1 kernel checked, 0 not used"])?;
     Ok(())
 }
@@ -182,11 +182,11 @@ fn refused(folder: &Path) -> Result<(), Failed> {
     use std::os::unix::fs::PermissionsExt;
     let printed = expect(&run(folder, &[])?, 0, &[])?;
     fs::set_permissions(folder.join("cache/kernels"), fs::Permissions::from_mode(0o777))?;
-    let told = ["2 kernels compiled", "is not used: others may write to it"];
-    equal(&expect(&run(folder, &["--time"])?, 0, &told)?, &printed)?;
-    let told = ["this folder is not used: others may write to it"];
+    let reported = ["2 kernels compiled", "is not used: others may write to it"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
+    let reported = ["this folder is not used: others may write to it"];
     for what in ["list", "verify", "clear"] {
-        expect(&flambeau(folder, &["cache", what]).output()?, 1, &told)?;
+        expect(&flambeau(folder, &["cache", what]).output()?, 1, &reported)?;
     }
     let words: Vec<&str> = ["warm"].into_iter().chain(CALL).collect();
     expect(&flambeau(folder, &words).output()?, 1, &["2 kernels compiled", "others may write to it"])?;
@@ -199,7 +199,7 @@ fn read_only(folder: &Path) -> Result<(), Failed> {
     use std::os::unix::process::CommandExt;
     let printed = expect(&run(folder, &[])?, 0, &[])?;
     fs::remove_file(kernels(folder)?.swap_remove(0))?;
-    // The superuser may write everywhere, so that somebody else has to try.
+    // The superuser may write everywhere, so that another user has to try.
     const OTHER: u32 = 65534;
     let superuser = fs::metadata(folder)?.uid() == 0;
     let cache = folder.join("cache/kernels");
@@ -223,8 +223,8 @@ fn read_only(folder: &Path) -> Result<(), Failed> {
         }
         output => output?,
     };
-    let told = ["1 kernel compiled", "1 loaded, 1 not there, 0 written, 1 not written"];
-    equal(&expect(&output, 0, &told)?, &printed)
+    let reported = ["1 kernel compiled", "1 loaded, 1 not there, 0 written, 1 not written"];
+    equal(&expect(&output, 0, &reported)?, &printed)
 }
 
 #[cfg(not(unix))]

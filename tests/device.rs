@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
         .collect()
 }
 
-/// A function of tensors with such sizes; so many of its ops go to a library of the device.
+/// A function of tensors with such sizes, and the number of its ops that go to a library of the device.
 struct Case {
     name: &'static str,
     body: &'static str,
@@ -391,8 +391,8 @@ fn what_does_more() -> Result<(), Failed> {
         assert!(answers.iter().all(|answer| *answer == answers[0]), "{source}");
         let report = program.fusion_report().device;
         assert_eq!(report.replayed, 0, "{source}");
-        let told = report.not_recorded.keys().any(|reason| reason.contains(why));
-        assert!(told, "{source}: {:?}", report.not_recorded);
+        let found = report.not_recorded.keys().any(|reason| reason.contains(why));
+        assert!(found, "{source}: {:?}", report.not_recorded);
     }
     Ok(())
 }

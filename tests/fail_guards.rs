@@ -1,8 +1,9 @@
-//! Every guard of recorded programs is made to miss in turn (others by scripts/conformance.sh); the answers must stay those of PyTorch.
+//! Every guard of recorded programs is made to miss, one at a time (others by scripts/conformance.sh); the answers must stay
+//! those of PyTorch.
 
 use flambeau::toolkit::Toolkit;
 use flambeau::tools::case::Case;
-use flambeau::tools::check::{Status, Treatment, check_case_with};
+use flambeau::tools::check::{Configuration, Status, check_case_with};
 use libtest_mimic::{Failed, Trial};
 use std::path::Path;
 
@@ -25,8 +26,8 @@ fn check(file: &str, least: usize) -> Result<(), Failed> {
     let mut guards = 0;
     for case in &cases {
         for number in 0.. {
-            let treatment = Treatment::with_passes(&toolkit, "default").map_err(|e| e.to_string())?;
-            let outcomes = check_case_with(case, None, &treatment.failing_guard(number));
+            let configuration = Configuration::with_passes(&toolkit, "default").map_err(|e| e.to_string())?;
+            let outcomes = check_case_with(case, None, &configuration.failing_guard(number));
             if let Some(bad) = outcomes.iter().find(|o| !matches!(o.status, Status::Passed | Status::Skipped))
             {
                 let (name, form) = (&case.name, bad.form.name());

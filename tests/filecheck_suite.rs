@@ -38,7 +38,7 @@ pub fn trials() -> Vec<Trial> {
         .collect()
 }
 
-/// No line looks like a check and is none.
+/// No line looks like a check without being one.
 fn checks_are_checks() -> Result<(), Failed> {
     let mut findings = String::new();
     for path in

@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// Random graphs.
 const GRAPHS: u64 = 600;
-/// Of each so many are run, too.
+/// Number of each that are run, too.
 const RUN_EVERY: u64 = 6;
 
 /// Reasons to run op by op that recorded cases may have, by a part of them, and why each is right.
@@ -140,7 +140,7 @@ fn random_graphs() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Dtypes and sizes of the two operands that are tried in turn.
+/// Dtypes and sizes of the two operands that are tried one by one.
 const OPERANDS: &[(DType, DType, &[i64], &[i64])] = &[
     (DType::F32, DType::F32, &[4, 4], &[4, 4]),
     (DType::F64, DType::F64, &[4, 4], &[4, 4]),
@@ -181,8 +181,8 @@ fn answer(
 
 /// All recorded cases with passes: what runs op by op does so for a reason that is listed, and most calls run fused.
 fn refusals() -> Result<(), Failed> {
-    let treatment =
-        check::Treatment::with_passes(&Toolkit::default(), "default").map_err(|e| e.to_string())?;
+    let configuration =
+        check::Configuration::with_passes(&Toolkit::default(), "default").map_err(|e| e.to_string())?;
     let (mut fused, mut unexpected) = (0, BTreeMap::new());
     let mut files: Vec<_> = std::fs::read_dir("tests/golden")?.flatten().map(|e| e.path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "jsonl") && !path.ends_with("passes.jsonl"));
@@ -192,7 +192,7 @@ fn refusals() -> Result<(), Failed> {
         // Samples of operators are many, and alike.
         let step = if file.ends_with("ops.jsonl") { 5 } else { 1 };
         for case in cases.into_iter().step_by(step) {
-            for outcome in check::check_case_with(&case, None, &treatment) {
+            for outcome in check::check_case_with(&case, None, &configuration) {
                 fused += outcome.fusion.fused_calls;
                 for reason in outcome.fusion.op_by_op.keys() {
                     let listed = EXPECTED.iter().any(|(part, _)| reason.contains(part));

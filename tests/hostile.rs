@@ -58,7 +58,7 @@ const RUN: &[&str] = &["run", "FILE"];
 const OPT: &[&str] = &["opt", "FILE"];
 const INSPECT: &[&str] = &["inspect", "FILE"];
 
-/// At least 40 inputs that nobody should have to think about.
+/// At least 40 malformed inputs.
 const TABLE: &[Bad] = &[
     Bad { name: "missing_file", file: Missing, words: RUN, status: 1, says: "No such file" },
     Bad { name: "missing_file_opt", file: Missing, words: OPT, status: 1, says: "No such file" },
@@ -348,7 +348,7 @@ const TABLE: &[Bad] = &[
     Bad { name: "source_no_function", file: Bytes(|| text("x = 1\n")), words: RUN, status: 1, says: "" },
     Bad {
         name: "source_is_prose",
-        file: Bytes(|| text("Dear reader,\nthis is no program.\n")),
+        file: Bytes(|| text("Dear reader,\nthis is not a program.\n")),
         words: RUN,
         status: 1,
         says: "",
@@ -426,7 +426,7 @@ fn all() -> impl Iterator<Item = Bad> {
 
 /// One trial an input.
 pub fn trials() -> Vec<Trial> {
-    // On a machine with a GPU, asking for it is no mistake.
+    // On a machine with a GPU, asking for it is not a mistake.
     let gpu = flambeau::backends::by_name("cuda").is_ok();
     let trial = |bad: Bad| {
         let name = format!("hostile::{}", bad.name);
@@ -446,7 +446,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// In the process that reads one bad input: reads it and tells the status, the peak of memory and the message.
+/// In the process that reads one bad input: reads it and reports the status, the peak of memory and the message.
 pub fn as_child() -> Option<i32> {
     let words = std::env::var(CHILD).ok()?;
     let words: Vec<OsString> = words.split('\n').map(OsString::from).collect();
@@ -456,7 +456,7 @@ pub fn as_child() -> Option<i32> {
     Some(0)
 }
 
-/// The most memory that this process had, where the system tells.
+/// The most memory that this process had, where the system reports it.
 fn peak_kb() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -538,8 +538,8 @@ fn in_process(words: &[&str]) -> Result<End, Failed> {
         }
         Some(_) => {}
     }
-    let told = out.rsplit_once(END).map_or("", |(_, told)| told.trim_end());
-    let mut numbers = told.split(' ').filter_map(|n| n.parse::<u64>().ok());
+    let reported = out.rsplit_once(END).map_or("", |(_, reported)| reported.trim_end());
+    let mut numbers = reported.split(' ').filter_map(|n| n.parse::<u64>().ok());
     match (numbers.next(), numbers.next()) {
         (Some(status), Some(peak)) => Ok(End { status, peak, err }),
         _ => Err(format!("the process did not say how it ended: {out}").into()),

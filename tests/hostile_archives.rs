@@ -15,7 +15,7 @@ const fn case(name: &'static str, make: fn() -> Vec<u8>, says: &'static str) -> 
     Archive { name, make, says }
 }
 
-/// A file of the archive, as its two headers tell it.
+/// A file of the archive, as its two headers describe it.
 #[derive(Clone)]
 struct Entry {
     name: Vec<u8>,
@@ -187,7 +187,7 @@ fn tensor(numel: &str, offset: &str, sizes: &str, strides: &str) -> Vec<u8> {
     zip(&with(&[("m/data.pkl", data), ("m/data/0", vec![0; 16])]))
 }
 
-/// The plain model, which is no attack.
+/// The plain model, which is not an attack.
 pub fn plain() -> Vec<u8> {
     zip(&with(&[]))
 }

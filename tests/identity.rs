@@ -1,6 +1,6 @@
 //! Rules speak of values; what is the same object must stay so. Random programs of views, copies, arithmetic and
 //! writes run as they are and through pipelines, with rules of users that drop copies too. Answers, and who
-//! shares memory with whom among inputs and outputs, must be equal: then no caller can tell, whatever it writes.
+//! shares memory with whom among inputs and outputs, must be equal: then no caller can observe a difference, whatever it writes.
 
 use flambeau::dialects::Run;
 use flambeau::tensor::Tensor;

@@ -186,7 +186,7 @@ impl Source {
                 let _ = writeln!(self.body, "{indent}{line}");
             }
             8 => self.branch(),
-            _ => self.turns(),
+            _ => self.counted_loop(),
         }
     }
 
@@ -205,7 +205,7 @@ impl Source {
         self.names.push(name);
     }
 
-    fn turns(&mut self) {
+    fn counted_loop(&mut self) {
         let (name, start, count) = (self.name(), self.pick(), self.below(4));
         let _ = writeln!(self.body, "    {name} = {start}\n    for i in range({count}):");
         let known = self.names.clone();

@@ -13,7 +13,7 @@ use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 
-/// Dtypes of the written tensor that are tried in turn, each with other numbers.
+/// Dtypes of the written tensor that are tried one by one, each with other numbers.
 const TRIES: [DType; 6] = [DType::F32, DType::I64, DType::F32, DType::Bool, DType::F64, DType::I32];
 
 /// Ops that give no answer for any arguments of this test, and why.
@@ -59,9 +59,9 @@ fn every_op() -> Result<(), Failed> {
         return Err(format!("{gone} gives an answer now").into());
     }
     unanswered.retain(|(name, _)| !UNANSWERED.iter().any(|(known, _)| known == name));
-    let told: Vec<String> = unanswered.iter().map(|(name, why)| format!("{name}: {why:?}")).collect();
-    if !told.is_empty() || ops < 200 {
-        return Err(format!("{} of {ops} ops gave no answer:\n{}", told.len(), told.join("\n")).into());
+    let listed: Vec<String> = unanswered.iter().map(|(name, why)| format!("{name}: {why:?}")).collect();
+    if !listed.is_empty() || ops < 200 {
+        return Err(format!("{} of {ops} ops gave no answer:\n{}", listed.len(), listed.join("\n")).into());
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ fn writes_first(op: &&Op) -> bool {
 /// An op with arguments for it.
 struct Call<'a> {
     op: &'a Op,
-    /// Constants, and the names of operands behind the first.
+    /// Constants, and the names of operands after the first.
     constants: String,
     operands: Vec<String>,
     /// Inputs of the graph, the first of which is written.

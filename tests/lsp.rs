@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("lsp::graph_text", graph_text),
-        Trial::test("lsp::what_is_wrong_is_told", what_is_wrong_is_told),
+        Trial::test("lsp::what_is_wrong_is_reported", what_is_wrong_is_reported),
         Trial::test("lsp::check_files_and_rules", check_files_and_rules),
         Trial::test("lsp::semantic_tokens", semantic_tokens),
         Trial::test("lsp::words_of_dialects_rules_and_checks", words_of_dialects_rules_and_checks),
@@ -27,7 +27,7 @@ struct Client {
     number: i64,
     folder: PathBuf,
     /// Diagnostics that came by themselves: address and list.
-    told: Vec<(String, Value)>,
+    published: Vec<(String, Value)>,
 }
 
 impl Client {
@@ -44,7 +44,7 @@ impl Client {
             .stdout(Stdio::piped())
             .spawn()?;
         let out = BufReader::new(child.stdout.take().ok_or("no output")?);
-        let mut client = Client { child, out, number: 0, folder, told: Vec::new() };
+        let mut client = Client { child, out, number: 0, folder, published: Vec::new() };
         let root = client.uri("");
         let folders = json!([{ "uri": root, "name": "project" }]);
         let params = json!({ "processId": null, "workspaceFolders": folders, "capabilities": capabilities });
@@ -52,7 +52,7 @@ impl Client {
         if answer["capabilities"]["hoverProvider"] != json!(true) {
             return Err(format!("no hover: {answer}").into());
         }
-        client.tell("initialized", json!({}))?;
+        client.notify("initialized", json!({}))?;
         Ok(client)
     }
 
@@ -89,7 +89,7 @@ impl Client {
         Ok(serde_json::from_slice(&text)?)
     }
 
-    fn tell(&mut self, method: &str, params: Value) -> Result<(), Failed> {
+    fn notify(&mut self, method: &str, params: Value) -> Result<(), Failed> {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
     }
 
@@ -113,7 +113,7 @@ impl Client {
     fn note(&mut self, message: Value) {
         if message["method"] == "textDocument/publishDiagnostics" {
             let uri = message["params"]["uri"].as_str().unwrap_or_default().to_string();
-            self.told.push((uri, message["params"]["diagnostics"].clone()));
+            self.published.push((uri, message["params"]["diagnostics"].clone()));
         }
     }
 
@@ -121,15 +121,15 @@ impl Client {
     fn open(&mut self, file: &str, text: &str) -> Result<Value, Failed> {
         let uri = self.uri(file);
         let document = json!({ "uri": uri, "languageId": "", "version": 1, "text": text });
-        self.tell("textDocument/didOpen", json!({ "textDocument": document }))?;
+        self.notify("textDocument/didOpen", json!({ "textDocument": document }))?;
         self.wrong(&uri)
     }
 
     /// Waits for the next diagnostics of a file.
     fn wrong(&mut self, uri: &str) -> Result<Value, Failed> {
         loop {
-            if let Some(at) = self.told.iter().position(|(known, _)| known == uri) {
-                return Ok(self.told.remove(at).1);
+            if let Some(at) = self.published.iter().position(|(known, _)| known == uri) {
+                return Ok(self.published.remove(at).1);
             }
             let message = self.receive()?;
             self.note(message);
@@ -186,7 +186,7 @@ impl Client {
     fn stop(mut self) -> Result<(), Failed> {
         let answer = self.ask("shutdown", Value::Null)?;
         same("shutdown", &answer, &Value::Null)?;
-        self.tell("exit", Value::Null)?;
+        self.notify("exit", Value::Null)?;
         let status = self.child.wait()?;
         fs::remove_dir_all(&self.folder)?;
         if status.success() { Ok(()) } else { Err(format!("the server ended with {status}").into()) }
@@ -195,7 +195,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // After a failure the server must not stay behind.
+        // After a failure the server must not stay after.
         let _ = self.child.kill();
     }
 }
@@ -289,7 +289,7 @@ fn graph_text() -> Result<(), Failed> {
     // Completion while an op is being written.
     let insert = |line: u32, text: &str| json!([{ "range": range(line, 0, 0), "text": text }]);
     let change = |version: i32, changes: Value| json!({ "textDocument": { "uri": uri, "version": version }, "contentChanges": changes });
-    client.tell("textDocument/didChange", change(2, insert(9, "  %n : Tensor = aten::sigm\n  %m = aten::mul(%f, %\n  %c : int = prim::Constant[v\n  %t : Ten\n")))?;
+    client.notify("textDocument/didChange", change(2, insert(9, "  %n : Tensor = aten::sigm\n  %m = aten::mul(%f, %\n  %c : int = prim::Constant[v\n  %t : Ten\n")))?;
     let wrong = client.wrong(&uri)?;
     holds("unfinished text", &wrong, &["\"severity\":1", "\"line\":11", "attributes are written"])?;
     let labels = client.labels(file, 9, 26)?;
@@ -302,7 +302,7 @@ fn graph_text() -> Result<(), Failed> {
     let labels = client.labels(file, 12, 10)?;
     same("types", &json!(labels), &json!(["Tensor", "Tensor[]", "Tensor?"]))?;
     // Formatting sets indentation and keeps comments.
-    client.tell("textDocument/didChange", change(3, json!([{ "text": "# RUN: x\ngraph(%x : Tensor,\n  %c : bool):\n # note\n %y : Tensor = prim::If(%c)  \n   block0():\n    -> (%x)\n  block1():\n  %b : Tensor = aten::relu(%x)\n -> (%b)\n return (%y)\n" }])))?;
+    client.notify("textDocument/didChange", change(3, json!([{ "text": "# RUN: x\ngraph(%x : Tensor,\n  %c : bool):\n # note\n %y : Tensor = prim::If(%c)  \n   block0():\n    -> (%x)\n  block1():\n  %b : Tensor = aten::relu(%x)\n -> (%b)\n return (%y)\n" }])))?;
     let edits = client.at("textDocument/formatting", file, 0, 0)?;
     let formatted = apply(
         "# RUN: x\ngraph(%x : Tensor,\n  %c : bool):\n # note\n %y : Tensor = prim::If(%c)  \n   block0():\n    -> (%x)\n  block1():\n  %b : Tensor = aten::relu(%x)\n -> (%b)\n return (%y)\n",
@@ -326,7 +326,7 @@ fn apply(text: &str, edits: &Value) -> String {
     lines.concat()
 }
 
-fn what_is_wrong_is_told() -> Result<(), Failed> {
+fn what_is_wrong_is_reported() -> Result<(), Failed> {
     let mut client = Client::start("wrong", &[], json!({}))?;
     let wrong =
         client.open("syntax.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x\n  return (%y)\n")?;
@@ -343,12 +343,12 @@ fn what_is_wrong_is_told() -> Result<(), Failed> {
     // What was wrong is taken back when it is well.
     let uri = client.uri("bad.py");
     let change = json!([{ "text": "def f(x: Tensor) -> Tensor:\n    return x\n" }]);
-    client.tell(
+    client.notify(
         "textDocument/didChange",
         json!({ "textDocument": { "uri": uri, "version": 2 }, "contentChanges": change }),
     )?;
     same("well again", &client.wrong(&uri)?, &json!([]))?;
-    client.tell("textDocument/didClose", json!({ "textDocument": { "uri": uri } }))?;
+    client.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }))?;
     same("closed", &client.wrong(&uri)?, &json!([]))?;
     client.stop()
 }
@@ -473,12 +473,12 @@ fn columns_and_hostile_messages() -> Result<(), Failed> {
         same("a use behind letters of several bytes", &uses[1]["range"], &range(1, column, column + 2))?;
         let back = client.at("textDocument/definition", "a.ir", 1, column + 1)?;
         same("and back", &back["range"], &range(0, 6, 8))?;
-        // Places that are not there, files that are not open, methods that nobody has.
+        // Places that are not there, files that are not open, unknown methods.
         same("behind the end", &client.at("textDocument/hover", "a.ir", 900, 900)?, &Value::Null)?;
         same("not open", &client.at("textDocument/hover", "none.ir", 0, 0)?, &Value::Null)?;
         holds("unknown", &client.ask("textDocument/nonsense", json!({}))?, &["is not supported"])?;
         holds("bad words", &client.ask("textDocument/hover", json!({ "position": 1 }))?, &["error"])?;
-        client.tell("textDocument/didOpen", json!({ "what": 1 }))?;
+        client.notify("textDocument/didOpen", json!({ "what": 1 }))?;
         let deep = format!("graph(%x : {}", "Dict(".repeat(50_000));
         holds("deep text", &client.open("deep.ir", &deep)?, &["\"severity\":1"])?;
         client.stop()?;
@@ -507,7 +507,7 @@ fn dialects_of_the_project_are_known() -> Result<(), Failed> {
     same("its ops are known", &client.open("a.ir", text)?, &json!([]))?;
     let hover = client.at("textDocument/hover", "a.ir", 1, 10)?;
     holds(
-        "and told",
+        "and published",
         &hover,
         &[
             "quant::snap(Tensor self, float step) -> Tensor",
@@ -542,14 +542,14 @@ fn dialects_of_the_project_are_known() -> Result<(), Failed> {
     let uri = client.uri("quant.dialect");
     let bad = DIALECT.replace("attribute bits", "atribute bits");
     let change = json!({ "textDocument": { "uri": uri, "version": 2 }, "contentChanges": [{ "text": bad }] });
-    client.tell("textDocument/didChange", change)?;
+    client.notify("textDocument/didChange", change)?;
     holds("while written", &client.wrong(&uri)?, &["\"severity\":1", "\"line\":4"])?;
     let bad = DIALECT.replace("torch.round", "torch.rond");
     fs::write(client.folder.join("quant.dialect"), &bad)?;
     let change = json!({ "textDocument": { "uri": uri, "version": 3 }, "contentChanges": [{ "text": bad }] });
-    client.tell("textDocument/didChange", change)?;
+    client.notify("textDocument/didChange", change)?;
     same("well formed", &client.wrong(&uri)?, &json!([]))?;
-    client.tell("textDocument/didSave", json!({ "textDocument": { "uri": uri } }))?;
+    client.notify("textDocument/didSave", json!({ "textDocument": { "uri": uri } }))?;
     let mut wrong = client.wrong(&uri)?;
     if wrong == json!([]) {
         wrong = client.wrong(&uri)?;

@@ -30,7 +30,7 @@ use values::Random;
 const CHILD: &str = "FLAMBEAU_FUZZ_PART";
 /// Processes.
 const PARTS: usize = 4;
-/// Of so many calls one is made by every engine; by hand, `FLAMBEAU_FUZZ_COMPARED=1` compares all.
+/// One of this many calls is made by every engine; by hand, `FLAMBEAU_FUZZ_COMPARED=1` compares all.
 const COMPARED: u64 = 8;
 /// Bytes that tensors of a call may take.
 const BYTES: u64 = 256 << 20;
@@ -55,14 +55,15 @@ fn parent(part: usize) -> Result<(), Failed> {
     child.arg("-c").arg(script).arg(std::env::current_exe()?).env(CHILD, part.to_string());
     // Each thread takes addresses for its stack and heap.
     let output = child.env("RAYON_NUM_THREADS", "2").output()?;
-    let told = String::from_utf8_lossy(&output.stdout);
-    let faults: Vec<&str> = told.lines().filter(|line| line.starts_with("fault: ")).collect();
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    let faults: Vec<&str> = output_text.lines().filter(|line| line.starts_with("fault: ")).collect();
     if !output.status.success() {
-        let last = told.lines().rfind(|line| line.starts_with("call: ")).unwrap_or("before the first call");
+        let last =
+            output_text.lines().rfind(|line| line.starts_with("call: ")).unwrap_or("before the first call");
         let err = String::from_utf8_lossy(&output.stderr);
         return Err(format!("the process ended with {} in {last}\n{err}", output.status).into());
     }
-    let Some(done) = told.lines().find_map(|line| line.strip_prefix("done: ")) else {
+    let Some(done) = output_text.lines().find_map(|line| line.strip_prefix("done: ")) else {
         return Err("the process did not come to its end".into());
     };
     if !faults.is_empty() {

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use std::fs;
 use std::path::Path;
 
-/// Of the recorded programs every so many is run with guards.
+/// Every this many recorded programs, one is run with guards.
 const EVERY: usize = 3;
 /// So many guards of a program are forced to miss, one after the other.
 const MISSES: usize = 6;

@@ -61,16 +61,16 @@ fn part_of(part: u64) -> Result<(), Failed> {
         return Err(format!("{} of {count} programs differ:\n{shown}", faults.len()).into());
     }
     let Tally { compiled, answered, raised, fused, loops } = tally;
-    let told = format!(
+    let summary = format!(
         "{count}: {compiled} compiled, {answered} answered, {raised} raised, {fused} fused, {loops} loops"
     );
     if std::env::var_os("FLAMBEAU_FUZZ_PROGRAMS").is_some() {
-        eprintln!("{told}");
+        eprintln!("{summary}");
     }
     // A generator that makes nothing of use would find nothing either.
     let kernels = !cfg!(feature = "llvm") || (fused * 8 > count && loops * 20 > count);
     if compiled * 10 < count * 9 || answered * 4 < count || raised * 100 < count || !kernels {
-        return Err(format!("too little is compared of {told}").into());
+        return Err(format!("too little is compared of {summary}").into());
     }
     Ok(())
 }

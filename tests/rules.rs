@@ -28,7 +28,7 @@ const EVALUATIONS: u64 = 400_000;
 ///
 /// Those about convolutions ask what made an operand: tests/filecheck/rewrite/rules/peephole-convolution.ir. The last one is
 /// about all results of an op: tests/filecheck/passes/canonicalize_ops/chunk.ir. Images and volumes with statistics of as many
-/// channels are no random instances: tests/filecheck/passes/decompose_norms/.
+/// channels are not random instances: tests/filecheck/passes/decompose_norms/.
 const ELSEWHERE: &[&str] =
     &["dim-conv1d", "dim-conv2d", "dim-conv3d", "chunk-at-once", "batch-norm-4d", "batch-norm-5d"];
 
@@ -112,7 +112,7 @@ fn fires(rule: &CompiledRule, example: &Example, registry: &Registry) -> bool {
 
 /// How many terms the rules of a directed group replace.
 fn directed(graph: &mut Graph, registry: &Registry, rules: &[CompiledRule]) -> usize {
-    rewrite::replace(graph, registry, rules, false, &mut |_, _, _| true).count
+    rewrite::replace(graph, registry, None, rules, false, &mut |_, _, _| true).count
 }
 
 /// Compares the answers of a graph with and without rules.

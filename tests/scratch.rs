@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// A folder for one test; it is made anew.
 pub fn folder(name: &str) -> PathBuf {
     let folder = root().join(name);
-    // What cannot be made here is told by the first write into it.
+    // A folder that cannot be created is reported by the first write into it.
     let _ = std::fs::create_dir_all(&folder);
     folder
 }

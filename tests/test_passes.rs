@@ -54,7 +54,7 @@ fn invalid(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// The second sum is wrong, so that a limit on steps can tell it from the first.
+/// The second sum is wrong, so that a limit on steps can distinguish it from the first.
 fn wrong(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut seen = 0;
     for op in graph.all_ops() {

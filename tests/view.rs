@@ -1,4 +1,4 @@
-//! The page of `translate --to html`, used by a browser: headless Chromium drives it by events and tells what it
+//! The page of `translate --to html`, used by a browser: headless Chromium drives it by events and reports what it
 //! shows. Without a Chromium the tests are skipped, and listed as such.
 
 use flambeau::tools::{cli, io::Io};
@@ -121,7 +121,7 @@ fn model(browser: &Path) -> Result<(), Failed> {
     wanted.done()
 }
 
-/// Compares, and tells all that is different.
+/// Compares, and reports all differences.
 struct Wanted<'a>(&'a Value, Vec<String>);
 
 impl Wanted<'_> {

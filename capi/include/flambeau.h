@@ -66,7 +66,7 @@ typedef struct {
   const int64_t *strides; /* in elements; NULL, where arrays are given, for row-major order */
 } flambeau_array;
 
-/* What programs may use; 0 is no limit (of `depth` 4,000, of `forks` 100,000). */
+/* What programs may use; 0 means no limit (of `depth` 4,000, of `forks` 100,000). */
 typedef struct {
   uint64_t memory;   /* bytes of tensors, lists, dicts and text that live at one time */
   uint64_t steps;    /* instructions of the interpreter */
@@ -91,7 +91,7 @@ flambeau_scope *flambeau_limits_begin(const flambeau_limits *limits);
 /* Ends the work that goes on under a scope, and lets none begin; any thread may call it. */
 void flambeau_scope_cancel(const flambeau_scope *scope);
 
-/* The limits hold no more. NULL is no error. */
+/* The limits hold no more. NULL is not an error. */
 void flambeau_scope_free(flambeau_scope *scope);
 
 /* The limit that the last call of this thread that failed had reached: "memory", "steps", "seconds", "depth", "output",
@@ -122,7 +122,7 @@ flambeau_value *flambeau_module_attribute(const flambeau_module *module, const c
 /* Sets training mode, of submodules as well. 0, or -1. */
 int flambeau_module_train(flambeau_module *module, int training);
 
-/* NULL is no error. */
+/* NULL is not an error. */
 void flambeau_module_free(flambeau_module *module);
 
 /* ---- values from C ---- */
@@ -142,7 +142,7 @@ flambeau_value *flambeau_tensor(const flambeau_array *array, void (*release)(voi
 /* The same of DLPack's array, which is taken over, whatever the answer. */
 flambeau_value *flambeau_from_dlpack(struct DLManagedTensorVersioned *array);
 
-/* A list or tuple of values, a dict of keys and values in turn, or None of nothing. Items stay the caller's. Items of a
+/* A list or tuple of values, a dict of alternating keys and values, or None of nothing. Items stay the caller's. Items of a
  * list and values of a dict are of one type. */
 flambeau_value *flambeau_collect(flambeau_kind kind, const flambeau_value *const *items, size_t count);
 
@@ -163,7 +163,7 @@ const char *flambeau_as_string(const flambeau_value *value, size_t *size);
 /* Items of a list or tuple, entries of a dict, characters of a string, elements of a tensor; -1 of other values. */
 int64_t flambeau_length(const flambeau_value *value);
 
-/* An item of a list or tuple; of a dict, keys and values in turn. */
+/* An item of a list or tuple; of a dict, alternating keys and values. */
 flambeau_value *flambeau_item(const flambeau_value *value, size_t index);
 
 /* Where the elements of a tensor are; good as long as the value, and writing to them is seen by all who share them.
@@ -173,7 +173,7 @@ int flambeau_as_array(const flambeau_value *value, flambeau_array *out);
 /* A tensor as DLPack's array, without a copy; its deleter is the taker's to call. */
 struct DLManagedTensorVersioned *flambeau_to_dlpack(const flambeau_value *value);
 
-/* NULL is no error. */
+/* NULL is not an error. */
 void flambeau_value_free(flambeau_value *value);
 
 #ifdef __cplusplus

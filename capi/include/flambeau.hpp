@@ -69,7 +69,7 @@ inline void check(int status) {
 
 }  // namespace detail
 
-// What programs may use; 0 is no limit. See flambeau_limits.
+// What programs may use; 0 means no limit. See flambeau_limits.
 using Limits = flambeau_limits;
 
 // Bounds all that this thread does as long as it lives: `flambeau::LimitScope scope({1 << 30, 0, 10.0, 0, 0, 0, 0});`. Any
@@ -176,7 +176,7 @@ class TensorOptions {
 inline TensorOptions dtype(ScalarType type) { return TensorOptions(type); }
 inline TensorOptions device(Device device) { return TensorOptions().device(device); }
 
-// Numbers in a row that somebody else owns: c10::IntArrayRef.
+// A non-owning array of numbers: c10::IntArrayRef.
 template <typename T>
 class ArrayRef {
  public:
@@ -283,10 +283,10 @@ class IValue {
     return out;
   }
   std::string toStringRef() const {
-    if (!isString()) throw Error("the value is no string: " + text());
+    if (!isString()) throw Error("the value is not a string: " + text());
     return text();
   }
-  // Items of a list or tuple; of a dict, keys and values in turn.
+  // Items of a list or tuple; of a dict, alternating keys and values.
   std::vector<IValue> items() const {
     int64_t length = flambeau_length(handle_.get());
     if (length < 0) detail::fail();
@@ -389,7 +389,7 @@ inline IValue::Entry::Entry(IValue key, IValue value)
 inline const IValue &IValue::Entry::key() const { return pair_->first; }
 inline const IValue &IValue::Entry::value() const { return pair_->second; }
 inline IValue::Dict IValue::toGenericDict() const {
-  if (!isGenericDict()) throw Error("the value is no dict: " + text());
+  if (!isGenericDict()) throw Error("the value is not a dict: " + text());
   std::vector<IValue> flat = items();
   std::vector<Entry> entries;
   for (size_t n = 0; n + 1 < flat.size(); n += 2) entries.emplace_back(flat[n], flat[n + 1]);
@@ -401,7 +401,7 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(IValue value) : value_(std::move(value)), array_(new flambeau_array()) {
-    if (!value_->isTensor()) throw Error("the value is no tensor: " + value_->text());
+    if (!value_->isTensor()) throw Error("the value is not a tensor: " + value_->text());
     if (flambeau_as_array(value_->get(), array_.get()) != 0) {
       // Quantized tensors are passed on and printed; their elements are not looked at.
       array_.reset();
@@ -764,7 +764,7 @@ class Module {
 };
 
 inline Module IValue::toModule() const {
-  if (!owner_ || kind() != FLAMBEAU_OTHER) throw Error("the value is no attribute that holds a module: " + text());
+  if (!owner_ || kind() != FLAMBEAU_OTHER) throw Error("the value is not an attribute that holds a module: " + text());
   Module out;
   out.module_ = owner_;
   out.path_ = path_;

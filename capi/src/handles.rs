@@ -2,7 +2,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "C gives pointers; what they must be stands in flambeau.h and is checked for null here"
+    reason = "C gives pointers; their requirements are stated in flambeau.h and checked for null here"
 )]
 
 use crate::module::Module;

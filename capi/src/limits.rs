@@ -1,6 +1,6 @@
 //! Limits over what a thread of C does, from one call until another.
 
-#![allow(unsafe_code, reason = "C gives pointers; what they must be stands in flambeau.h")]
+#![allow(unsafe_code, reason = "C gives pointers; their requirements are stated in flambeau.h")]
 
 use crate::guarded;
 use engine::diag::{Diagnostic, Result};
@@ -8,7 +8,7 @@ use engine::resources::limits::{self, Limits};
 use engine::resources::scope::Scope;
 use std::ptr::null_mut;
 
-/// `flambeau_limits`: 0 is no limit, or the default one.
+/// `flambeau_limits`: 0 means no limit, or the default one.
 #[repr(C)]
 pub struct Given {
     /// Bytes that live at one time.
@@ -31,7 +31,7 @@ impl Given {
     fn limits(&self) -> Result<Limits> {
         let default = Limits::default();
         let some = |number: u64| (number != 0).then_some(number);
-        // What no size of this machine can be is no limit.
+        // More than any size of this machine means no limit.
         let count = |number: u64| some(number).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
         Ok(Limits {
             steps: some(self.steps),

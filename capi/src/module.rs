@@ -1,6 +1,6 @@
 //! Modules: loading, calling, saving.
 
-#![allow(unsafe_code, reason = "C gives pointers; what they must be stands in flambeau.h")]
+#![allow(unsafe_code, reason = "C gives pointers; their requirements are stated in flambeau.h")]
 
 use crate::handles::{self, Handle};
 use crate::{guarded, operators, runs};
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// A program as it was loaded, and as it runs.
+/// A program as loaded, and as it runs.
 pub(crate) struct Module {
     plain: Program,
     fast: Once<Program>,

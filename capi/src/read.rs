@@ -1,6 +1,6 @@
 //! Values to C.
 
-#![allow(unsafe_code, reason = "C gives pointers; what they must be stands in flambeau.h")]
+#![allow(unsafe_code, reason = "C gives pointers; their requirements are stated in flambeau.h")]
 
 use crate::guarded;
 use crate::handles::{self, Handle, Lent, handle};

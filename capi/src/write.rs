@@ -1,6 +1,6 @@
 //! Values from C.
 
-#![allow(unsafe_code, reason = "C gives pointers; what they must be stands in flambeau.h")]
+#![allow(unsafe_code, reason = "C gives pointers; their requirements are stated in flambeau.h")]
 
 use crate::guarded;
 use crate::handles::{self, Handle, handle};
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn flambeau_string(text: *const c_char, size: usize) -> *m
     })
 }
 
-/// What is told when memory of C is not needed any more.
+/// Called when memory of C is no longer needed.
 struct Owner {
     release: Option<unsafe extern "C" fn(*mut c_void)>,
     context: *mut c_void,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn flambeau_tensor(
         // SAFETY: as above, for as long as `release` was not called.
         let tensor = unsafe { described.over(owner) };
         let tensor = tensor.ok_or_else(|| {
-            Diagnostic::input("tensors cannot share the array as it is").hint(
+            Diagnostic::input("tensors cannot share the array in place").hint(
                 "sizes and strides are not negative, and the address is a multiple of an element's size",
             )
         })?;

@@ -1,5 +1,5 @@
 //! How far the compiled functions of f32 are from the truth: the table of bounds that docs/math.md prints, and
-//! the measurement that proves it. The tests sample (`tests/accuracy.rs`); the program beside this runs all 2^32 inputs.
+//! the measurement that proves it. The tests sample (`tests/accuracy.rs`); `main.rs` beside it runs all 2^32 inputs.
 
 use flambeau::backends::{Arg, Backend, Buffer, Launch, Memory};
 use flambeau::diag::{Diagnostic, Result};

@@ -36,7 +36,7 @@ impl HostBytes for Held {
 }
 
 /// What an object has in memory; None where it has no buffer, or one that tensors cannot share: of other elements, with
-/// strides that are no multiple of an element, or not aligned.
+/// strides that are not a multiple of an element, or not aligned.
 pub(crate) fn describe(object: &Bound<'_, PyAny>) -> PyResult<Option<(Described, Held)>> {
     let mut view = Box::<ffi::Py_buffer>::new(ffi::Py_buffer::new());
     // SAFETY: the object is alive and `view` is a place for the answer; Python's lock is held.

@@ -64,7 +64,7 @@ pub(crate) struct Call<'py> {
     shown: RefCell<Vec<Shown<'py>>>,
 }
 
-/// A result of ours, the object whose memory it shows, and how many elements behind that it begins.
+/// A result of ours, the object whose memory it shows, and how many elements after that it begins.
 pub(crate) type Shown<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, isize);
 
 impl<'py> Call<'py> {
@@ -264,7 +264,7 @@ impl<'py> Call<'py> {
         Ok(Value::Enum(Arc::new(EnumValue { class, name, value })))
     }
 
-    /// An array of another library as a tensor over its memory; None for what is no array. What tensors cannot look at as it
+    /// An array of another library as a tensor over its memory; None for what is not an array. What tensors cannot read as it
     /// is (strides that run backward, foreign byte order) is copied.
     fn array(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
         let py = object.py();
@@ -500,7 +500,7 @@ impl<'py> Call<'py> {
         }
     }
 
-    /// The tensor of PyTorch whose memory a result shows, and how many elements behind its first one that begins.
+    /// The tensor of PyTorch whose memory a result shows, and how many elements after its first one that begins.
     fn base_of(&self, tensor: &Tensor) -> Option<(&Bound<'py, PyAny>, isize)> {
         let storage = tensor.storage();
         if !storage.is_foreign() || !tensor.is_plain() {
@@ -526,7 +526,7 @@ fn view_of<'py>(base: &Bound<'py, PyAny>, tensor: &Tensor, offset: isize) -> PyR
     base.call_method1(intern!(py, "as_strided"), (sizes, strides, first + offset))
 }
 
-/// A copy of a PyTorch tensor with its pending conjugation and negation carried out, which DLPack does not tell of; None where
+/// A copy of a PyTorch tensor with its pending conjugation and negation carried out, which DLPack does not describe; None where
 /// there are none.
 fn resolved<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = tensor.py();
@@ -598,7 +598,7 @@ fn is_torch(object: &Bound<'_, PyAny>) -> bool {
 fn is_enum(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static ENUM: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = object.get_type();
-    // Plain numbers and text, the most common, need no look at their bases.
+    // Plain numbers and text, the most common, need no check of their bases.
     if class.is(object.py().get_type::<PyInt>())
         || class.is(object.py().get_type::<PyFloat>())
         || class.is(object.py().get_type::<PyString>())
@@ -663,7 +663,7 @@ pub(crate) fn call_python(
     })
 }
 
-/// What a function of Python gave as a value of the type that its annotation says, with PyTorch's words where it is none.
+/// What a function of Python gave as a value of the type that its annotation says, with PyTorch's wording where it is none.
 fn returned(object: &Bound<'_, PyAny>, given: &Value, ty: &Type) -> flambeau::diag::Result<Value> {
     static NOTHING: LazyLock<flambeau::ir::Module> = LazyLock::new(Default::default);
     flambeau::runtime::converted(given, ty, &NOTHING).map_err(|error| {

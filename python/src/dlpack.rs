@@ -24,7 +24,7 @@ struct Exchange {
     import: Option<unsafe extern "C" fn(*mut Versioned, *mut *mut c_void) -> i32>,
 }
 
-/// An array that another library gave away. Its producer is told under Python's lock, for its deleter may touch objects.
+/// An array that another library gave away. Its producer is notified under Python's lock, for its deleter may touch objects.
 pub(crate) struct Guest(Option<Imported>);
 
 impl Guest {
@@ -43,7 +43,7 @@ impl Drop for Guest {
 /// The exchange APIs of types met so far, by the address of the type; 0 where a type has none. Types of libraries live
 /// as long as the process.
 static KNOWN: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
-/// So many types are remembered.
+/// Maximum number of types that are remembered.
 const MAX_KNOWN: usize = 64;
 
 /// The exchange API of an object's type.
@@ -144,7 +144,7 @@ pub(crate) fn hand_over<'py>(
     Ok(Some(unsafe { Bound::from_owned_ptr(kind.py(), object.cast()) }))
 }
 
-/// Frees what a capsule holds that nobody took.
+/// Frees what an unconsumed capsule holds.
 unsafe extern "C" fn forget_capsule(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls this once; a capsule that was used has another name, and its content another owner.
     unsafe {

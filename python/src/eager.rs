@@ -343,7 +343,7 @@ pub(crate) fn property<'py>(receiver: &Any<'py>, name: &str) -> PyResult<Any<'py
     line.run(receiver.py(), &format!("{text}.{name}"), true)
 }
 
-/// Methods of tensors that are no op of that name: the frontend knows what they mean.
+/// Methods of tensors without an op of that name: the frontend knows what they mean.
 const CASTS: &[&str] = &[
     "byte", "char", "short", "int", "long", "half", "float", "double", "bool", "cfloat", "cdouble", "type",
     "bfloat16",

@@ -1,4 +1,4 @@
-//! Diagnostics as Python's exceptions, in PyTorch's words: messages, places and hints are attributes besides.
+//! Diagnostics as Python's exceptions, in PyTorch's wording: messages, places and hints are attributes besides.
 
 use flambeau::diag::{Diagnostic, ErrorKind, Span, torch};
 use flambeau::runtime::traceback;
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// Longer values in messages are cut: a tensor of a million numbers helps nobody.
+/// Longer values in messages are cut: a tensor of a million numbers is unreadable.
 const MAX_VALUE: usize = 1200;
 
 pyo3::create_exception!(
@@ -142,7 +142,7 @@ fn cut(message: String) -> String {
 /// Python's own exceptions travel through the compiler and the interpreter by number.
 static KEPT: parking_lot::Mutex<Vec<(u64, PyErr)>> = parking_lot::Mutex::new(Vec::new());
 static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-/// So many are kept: each is taken by the call that it ends, all but those that a program catches.
+/// Maximum number that are kept: each is taken by the call that it ends, all but those that a program catches.
 const MAX_KEPT: usize = 64;
 const MARK: &str = "python exception ";
 

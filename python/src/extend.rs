@@ -162,7 +162,7 @@ pub(crate) fn add_dialect(name: &str, text: &str) -> PyResult<()> {
     add("dialect", name, Addition::Dialect { source })
 }
 
-/// Adds an op that Python computes. `effects` are words of dialect files.
+/// Adds an op that Python computes. `effects` are keywords of dialect files.
 #[pyfunction]
 pub(crate) fn add_op(schema: &str, effects: Vec<String>, function: &Bound<'_, PyAny>) -> PyResult<()> {
     let name = parse_schema(schema).map_err(errors::plain)?.qualified_name();

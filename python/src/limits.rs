@@ -161,7 +161,7 @@ fn count<'py, T: FromPyObjectOwned<'py>>(
     given: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Option<T>> {
     let Some(given) = given else { return Ok(None) };
-    given.extract::<T>().map(Some).map_err(|_| odd(name, &format!("{given} is no whole number from 0 on")))
+    given.extract::<T>().map(Some).map_err(|_| odd(name, &format!("{given} is not a whole number from 0 on")))
 }
 
 /// A number of bytes, or a text such as "1G".

@@ -1,4 +1,4 @@
-//! Arrays of NumPy by its C interface. What NumPy's buffers and `asarray` tell takes several times as long; they serve what is left to them
+//! Arrays of NumPy by its C interface. NumPy's buffers and `asarray` take several times as long; they serve the remaining cases
 //! here: elements of other kinds, foreign byte order.
 
 #![allow(unsafe_code, reason = "NumPy's interface is one of C; each block says why it is sound")]
@@ -81,7 +81,7 @@ pub(crate) fn is_known_array(object: &Bound<'_, PyAny>) -> bool {
     CLASS.get(object.py()).is_some_and(|class| object.get_type().is(class))
 }
 
-/// What an array over a tensor's memory hangs on.
+/// The owner of the memory of an array over a tensor.
 #[pyclass(name = "Memory", module = "flambeau", frozen)]
 struct Memory {
     _pin: Pin,

@@ -47,7 +47,7 @@ pub(crate) fn python_calls(core: &Bound<'_, PyProgram>) -> bool {
     module.functions.values().any(|f| f.graph.all_ops().iter().any(|op| f.graph.kind(*op) == "python::call"))
 }
 
-/// A program as it was compiled, and as it runs.
+/// A program as compiled, and as it runs.
 pub(crate) struct Core {
     pub plain: Program,
     fast: Once<Program>,
@@ -257,7 +257,8 @@ impl PyProgram {
 
 #[pymethods]
 impl PyProgram {
-    /// Calls a function or method, a module with its hooks by the name `__call__`; `kind` says whose arrays are given where no argument tells.
+    /// Calls a function or method, a module with its hooks by the name `__call__`; `kind` says whose arrays are given where no
+    /// argument determines it.
     #[pyo3(signature = (name, args, kwargs=None, kind=None))]
     fn call<'py>(
         &self,
@@ -724,7 +725,7 @@ impl PyProgram {
 
 /// Loads a file by what is in it: an archive, `.pt2`, TorchScript source, graph text.
 /// `program` chooses one of several exported programs.
-/// With `map` an archive is mapped into memory, and the file must stay as it is while anything of the program lives.
+/// With `map` an archive is mapped into memory, and the file must stay unchanged while anything of the program lives.
 #[pyfunction]
 #[pyo3(signature = (path, map=false, program=None))]
 pub(crate) fn load_path(
@@ -744,8 +745,8 @@ pub(crate) fn load_path(
     let loaded = runs::outside(py, || {
         runs::with_run(|run| match map {
             false => toolkit::load_opened(&path, run, toolkit.registry(), &open).map(|loaded| loaded.program),
-            // SAFETY: the caller asks for it by `mmap=True`, whose documentation says that the file stays as it is.
-            #[allow(unsafe_code, reason = "maps a file where the caller says that it stays as it is")]
+            // SAFETY: the caller asks for it by `mmap=True`, whose documentation says that the file stays unchanged.
+            #[allow(unsafe_code, reason = "maps a file where the caller says that it stays unchanged")]
             true => {
                 unsafe { toolkit::load_mapped(&path, run, toolkit.registry()) }.map(|loaded| loaded.program)
             }
@@ -754,7 +755,7 @@ pub(crate) fn load_path(
     Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
 }
 
-/// The names of the exported programs in an archive; none for what is no archive of such.
+/// The names of the exported programs in an archive; none for what is not an archive of such.
 #[pyfunction]
 pub(crate) fn exported_programs(py: Python<'_>, bytes: Vec<u8>) -> Vec<String> {
     py.detach(|| match Archive::from_bytes(bytes) {

@@ -196,7 +196,7 @@ pub(crate) fn set_grad_enabled(on: bool) -> bool {
     thread_run().set_grad_enabled(on)
 }
 
-/// Whether calls of this thread run the program that the passes made, by plans; else they run it as it was compiled.
+/// Whether calls of this thread run the program that the passes made, by plans; else they run it as compiled.
 #[pyfunction]
 pub(crate) fn optimized() -> bool {
     OPTIMIZED.get()

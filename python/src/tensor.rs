@@ -474,7 +474,7 @@ impl PyTensor {
     }
 }
 
-/// What keeps memory at its place for an address that was told.
+/// What keeps memory in place for an address that was given out.
 #[pyclass(frozen)]
 struct Kept {
     _pin: flambeau::tensor::Pin,

@@ -5,6 +5,7 @@ import os
 import pickle
 import threading
 import unittest
+from typing import Any
 
 import numpy as np
 
@@ -239,6 +240,32 @@ class Models(unittest.TestCase):
                 os._exit(3)
         _, status = os.waitpid(child, 0)
         self.assertEqual(status, 0)
+
+    def test_weights_that_others_write_after_a_call(self) -> None:
+        """A plan relies on weights; memory that was lent since may have been written, though it is not lent any more."""
+
+        def write_state(model: Any) -> None:
+            array = np.from_dlpack(model.state_dict()["w_ih"])
+            array[...] = 0.5
+
+        def write_parameter(model: Any) -> None:
+            weight = dict(model.named_parameters())["w_ih"]
+            weight.numpy()[...] = 0.5
+
+        def load_state(model: Any) -> None:
+            state = {name: tensor * 0 + 0.5 for name, tensor in model.state_dict().items()}
+            model.load_state_dict(state)
+
+        for write in (write_state, write_parameter, load_state):
+            with self.subTest(write.__name__), flambeau.no_grad():
+                fresh = flambeau.load(os.path.join(EXAMPLES, "lstm_cell.pt"))
+                write(fresh)
+                wanted = fresh(*self.inputs)[0]
+                model = flambeau.load(os.path.join(EXAMPLES, "lstm_cell.pt"))
+                before = model(*self.inputs)[0].copy()
+                write(model)
+                np.testing.assert_allclose(model(*self.inputs)[0], wanted, rtol=1e-5)
+                self.assertFalse(np.allclose(before, wanted))
 
     def test_pickle_and_copy(self) -> None:
         import copy

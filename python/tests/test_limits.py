@@ -78,7 +78,7 @@ class Reached(unittest.TestCase):
             self.assertIn("time limit of 0.05 s", str(self.reaches("seconds", lambda: m.tensors(1))))
         with limits(output=35):
             self.reaches("output", lambda: m.prints(10))
-        # Passes inline calls; as they were compiled, they nest.
+        # Passes inline calls; as compiled, they nest.
         with flambeau.optimized_execution(False), limits(depth=2):
             self.assertIn("line", str(self.reaches("depth", lambda: m.deep(5))))
 

@@ -129,7 +129,7 @@ impl<'a> FactsTable<'a> {
 }
 
 /// The facts of ops of one graph, those of ops with blocks found once however deep they nest: for walks over all blocks of a
-/// graph that stays as it is.
+/// graph that stays unchanged.
 pub struct NestedFacts<'a> {
     registry: &'a Registry,
     known: HashMap<OpId, OpFacts>,
@@ -180,7 +180,7 @@ impl<'a> NestedFacts<'a> {
 /// What is known of an unknown op.
 const UNKNOWN: OpFacts = OpFacts { op: None, effects: Effects::ALL, writes: true };
 
-/// Whether nobody can tell that the op did not run, but by its results or by its raising.
+/// Whether skipping the op is unobservable except through its results or a raise.
 pub fn is_pure(registry: &Registry, graph: &Graph, op: OpId) -> bool {
     let facts = facts(registry, graph, op);
     let harmless = Effects::MAY_RAISE | Effects::CONTROL;
@@ -198,7 +198,7 @@ fn own_facts(registry: &Registry, graph: &Graph, op: OpId) -> OpFacts {
     let mut effects = row.def().effects;
     let has_body = !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some();
     if effects.contains(Effects::CONTROL) && !has_body {
-        // A call: what the callee does is not looked at here.
+        // A call: what the callee does is not examined here.
         effects = Effects::ALL;
     }
     let writes =

@@ -10,7 +10,7 @@
 //!         return self.t().mm(grad)
 //!     return self.t().mm(grad) * alpha
 //! index: none                     not differentiable
-//! other: missing "why"            nobody has written it
+//! other: missing "why"            it is not written yet
 //! results: 0                      only these results are differentiable
 //! ```
 //!
@@ -52,7 +52,7 @@ pub struct Cell {
     pub entries: Vec<Entry>,
     /// Arguments that have no gradient.
     pub none: Vec<usize>,
-    /// Arguments whose derivative nobody has written, with the reason.
+    /// Arguments without a derivative, with the reason.
     pub missing: Vec<(usize, String)>,
     /// The differentiable results; None: all of a floating point or complex dtype.
     pub results: Option<Vec<usize>>,
@@ -167,7 +167,7 @@ impl Cells {
         }
     }
 
-    /// How gradients of a list's elements go through an op on lists of tensors; None where nobody says. In the texts of entries
+    /// How gradients of a list's elements go through an op on lists of tensors; None where unspecified. In the texts of entries
     /// `Item` stands for the type of an element's gradient.
     pub fn items(&self, op: &Op) -> Option<Result<Arc<Cell>>> {
         let row = self.rows.get(&op.id())?;
@@ -188,7 +188,7 @@ impl Cells {
             };
             all.push((row.op.clone(), texts));
         }
-        // Their texts hang on what is known of gradients where they are used; here they must be readable.
+        // Their texts depend on what is known of gradients where they are used; here they must be readable.
         for row in self.rows.values() {
             if let Some(Err(error)) = self.items(&row.op) {
                 all.push((row.op.clone(), Err(error)));
@@ -366,7 +366,7 @@ fn item_parameter(schema: &Schema, word: &str) -> Option<(Parameter, String)> {
     }
 }
 
-/// What a word stands for, with its annotation; None for words that are no parameters.
+/// The parameter that a name denotes, with its annotation; None for other names.
 fn parameter(op: &Op, schema: &Schema, word: &str, body: &str) -> Option<(Parameter, String)> {
     let tensor = || "Tensor".to_string();
     if let Some(index) = schema.argument_index(word) {

@@ -88,7 +88,7 @@ impl Call<'_> {
         Ok(Outputs::from_iter([written]))
     }
 
-    /// A result without elements that hangs on no operand any more requires gradients all the same, which are zero.
+    /// A result without elements that depends on no operand any more requires gradients all the same, which are zero.
     fn empty_results(&self, results: Outputs) -> Result<Outputs> {
         if let [Value::Tensor(t)] = results.as_slice()
             && t.numel() == 0
@@ -229,7 +229,7 @@ impl Call<'_> {
     }
 
     /// Whether the op writes to an argument though its schema does not say so, as batch norm does to running statistics: in PyTorch
-    /// such writes are none that a derivative sees, so that one batch norm may be called twice.
+    /// such writes are not seen by derivatives, so that one batch norm may be called twice.
     fn is_state(&self, parameter: Parameter) -> bool {
         let Parameter::Argument { index, .. } = parameter else { return false };
         let Some(schema) = self.op.def().hidden.and_then(|_| self.op.marked_schema().ok()) else {

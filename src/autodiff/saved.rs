@@ -64,7 +64,7 @@ impl Saved {
         })
     }
 
-    /// The same after the op has run: what the op itself wrote, running statistics for instance, is no later write.
+    /// The same after the op has run: what the op itself wrote, running statistics for instance, is not a later write.
     pub(super) fn as_of_now(self) -> Saved {
         match self {
             Saved::Tensor(tensor, _) => {
@@ -75,7 +75,7 @@ impl Saved {
         }
     }
 
-    /// The same, whoever writes to it.
+    /// The same, ignoring writes.
     pub(super) fn as_written(self) -> Saved {
         match self {
             Saved::Tensor(tensor, _) => Saved::Value(Value::Tensor(tensor)),
@@ -88,7 +88,7 @@ impl Saved {
         !matches!(self, Saved::Value(_))
     }
 
-    /// The value of an argument, whoever has written to it since: for one whose elements are not read.
+    /// The value of an argument regardless of later writes: for one whose elements are not read.
     pub(super) fn as_it_is(&self) -> Value {
         match self {
             Saved::Value(value) => value.clone(),
@@ -102,7 +102,7 @@ impl Saved {
         }
     }
 
-    /// The value, for a function of the cell. Fails where somebody has written to it since.
+    /// The value, for a function of the cell. Fails if it has been written since.
     pub(super) fn unpack(&self, node: &Arc<Node>) -> Result<Value> {
         Ok(match self {
             Saved::Value(value) => value.clone(),
@@ -164,7 +164,7 @@ fn modified(tensor: &Tensor, version: u64) -> Diagnostic {
     }
 }
 
-/// A tensor of the same type and sizes that keeps no elements; with the layout, one that nobody reads.
+/// A tensor of the same type and sizes that keeps no elements; with the layout, one that is never read.
 fn stand_in(tensor: &Tensor, keep: Keep) -> Result<Tensor> {
     let snapshot = tensor.snapshot();
     if keep == Keep::Layout || snapshot.dtype.is_quantized() {

@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 use crate::value::Value;
 use std::sync::{Arc, OnceLock};
 
-/// Records operations of a program over the ops of a registry. It has no state: histories hang on tensors.
+/// Records operations of a program over the ops of a registry. It has no state: histories are attached to tensors.
 pub struct Tape {
     registry: Arc<Registry>,
     /// Found when something is first recorded: most runs record nothing.

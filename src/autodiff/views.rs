@@ -47,7 +47,7 @@ pub(super) fn gives_several(op: &Op, results: &[Value]) -> bool {
     marks && (results.len() > 1 || matches!(results.first(), Some(Value::List(_))))
 }
 
-/// Where the gradient of a tensor goes. The history of a view that somebody wrote to, through whatever view, is worked out
+/// Where the gradient of a tensor goes. The history of a view that was written to, through any view, is computed
 /// anew from its base.
 pub(super) fn edge_of(tensor: &Tensor, run: &Run) -> Result<Edge> {
     let known = history::of(tensor);

@@ -1,4 +1,4 @@
-//! Compiling before the first call: where types tell what groups will be called with, their kernels are compiled side by side,
+//! Compiling before the first call: where types determine what groups are called with, their kernels are compiled side by side,
 //! on all threads, instead of one after the other when each is reached. What cannot be foreseen is compiled when it is met, and
 //! errors are left to the call that meets them.
 

@@ -1,6 +1,6 @@
 //! What became of the fusion groups of a program: how many ran, how many kernels were compiled, which were refused and
 //! why, how many calls ran op by op instead. A fallback gives the right answer slowly, so that nothing but these numbers
-//! tells of it. Knows no group and no backend.
+//! reports it. Knows no group and no backend.
 
 use crate::diag::log::{Level, Log, LogSpec};
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ const MAX_REASONS: usize = 64;
 /// What further reasons are counted under.
 const OTHER: &str = "other reasons";
 
-/// How often something happened, by its reason; a bounded number of reasons is told apart.
+/// How often something happened, by its reason; a bounded number of reasons is distinguished.
 #[derive(Default)]
 pub struct Reasons(Mutex<BTreeMap<String, u64>>);
 
@@ -231,7 +231,7 @@ impl FusionCounters {
         self.log.message(TOPIC, Level::Update, || format!("refused {group} for {}: {reason}", what()));
     }
 
-    /// So many kernels of the module run for a group; None where they are for other inputs.
+    /// Number of kernels of the module that run for a group; None where they are for other inputs.
     pub(super) fn of_module(&self, group: &str, kernels: Option<usize>) {
         match kernels {
             Some(n) => {

@@ -1,6 +1,6 @@
 //! A fusion group that runs: plans calls, keeps the kernels built for it, launches them.
 //!
-//! A call looks at each input once and plans, checks and launches from that alone: another thread may give the tensor other
+//! A call reads each input once and plans, checks and launches from that alone: another thread may give the tensor other
 //! memory or other sizes meanwhile.
 
 use super::inputs::{Given, Inputs, Signature, Takes};
@@ -318,7 +318,7 @@ impl ProgramRunner {
         let compiled = lowering::lower(&part.nest(&self.group), site.backend.target())
             .and_then(|graph| loops::decode(&graph))
             .and_then(|kernel| site.backend.compile(&kernel));
-        // A failure is no property of the kernel: the next call tries again.
+        // A failure is not a property of the kernel: the next call tries again.
         if compiled.as_ref().is_err_and(|error| error.kind() != ErrorKind::Unsupported) {
             return compiled;
         }

@@ -1,5 +1,5 @@
 //! Inputs of a fusion group: what plans are made for, whether a call has such inputs, and what its launches need of them. Each
-//! input is looked at once.
+//! input is examined once.
 
 use crate::diag::{Diagnostic, Result};
 use crate::lowering::InputSig;

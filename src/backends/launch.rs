@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// The launch of one part of a plan.
 pub(super) struct PartLaunch {
     kernel: Arc<dyn Executable>,
-    /// Outputs of the group, and behind these its writes, that it stores to, each once: the first pieces of its memory.
+    /// Outputs of the group, and after these its writes, that it stores to, each once: the first pieces of its memory.
     written: SmallVec<[usize; 2]>,
-    /// Inputs of the group that it loads from, each once: the pieces behind those.
+    /// Inputs of the group that it loads from, each once: the pieces after those.
     read: SmallVec<[usize; 6]>,
     /// Arguments of the kernel. Those that a call gives stand as zeros.
     args: Vec<Arg>,

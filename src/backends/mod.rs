@@ -29,7 +29,7 @@ pub(crate) use counters::add_reasons;
 pub use counters::{DeviceReport, FusionCounters, FusionReport, LoopReport, Reasons};
 pub use function::KernelFunction;
 pub use group::{FusedGroup, Prepared, ProgramRunner};
-pub use scalars::{LoopRest, ScalarKernel};
+pub use scalars::{RemainingLoop, ScalarKernel};
 
 #[cfg(test)]
 mod tests;
@@ -119,7 +119,7 @@ pub trait Executable: Send + Sync {
 
 /// One run of a kernel.
 pub struct Launch<'a> {
-    /// Memory; several arguments may look at one piece of it.
+    /// Memory; several arguments may share one piece of it.
     pub memory: Vec<Memory<'a>>,
     /// One an argument of the kernel.
     pub args: Cow<'a, [Arg]>,

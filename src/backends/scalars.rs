@@ -1,7 +1,7 @@
 //! Kernels of loops over numbers: called with numbers and lists, they do the iterations that are left of a loop, or nothing.
 //!
 //! Lists are copied in and, where the kernel did its work, copied back. So a kernel that ends by a condition that does not hold
-//! leaves no trace, and whoever called it goes on as if it had not. Nothing here knows how a program is interpreted.
+//! has no effect, and the caller goes on as if it had not run. Nothing here knows how a program is interpreted.
 
 use super::{Arg, Backend, Buffer, Executable, FusionCounters, Launch, Memory};
 use crate::diag::{Diagnostic, ErrorKind, Result};
@@ -33,7 +33,7 @@ pub struct ScalarKernel {
 }
 
 /// The iterations that are left of a loop.
-pub struct LoopRest<'a> {
+pub struct RemainingLoop<'a> {
     /// How many iterations there are at most.
     pub trips: i64,
     /// The number of the next one.
@@ -87,9 +87,9 @@ impl ScalarKernel {
         self.compiled.get().is_some()
     }
 
-    /// Does what is left of a loop and gives the numbers that it carries behind the last iteration. None, with nothing changed,
+    /// Does what is left of a loop and gives the numbers that it carries after the last iteration. None, with nothing changed,
     /// where the interpreter must do it, which is counted with its reason. Fails where the run must end.
-    pub fn run(&self, rest: &LoopRest<'_>) -> Result<Option<Vec<Value>>> {
+    pub fn run(&self, rest: &RemainingLoop<'_>) -> Result<Option<Vec<Value>>> {
         let executable = match self.compiled.get_or_make(|| self.compile()) {
             Ok(executable) => executable,
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
@@ -141,7 +141,7 @@ impl ScalarKernel {
     }
 
     /// Copies of the lists, those that grow with room for more.
-    fn lists(&self, rest: &LoopRest<'_>, room: usize) -> Result<SmallVec<[Elements; 2]>> {
+    fn lists(&self, rest: &RemainingLoop<'_>, room: usize) -> Result<SmallVec<[Elements; 2]>> {
         let writes = self.lowered.lists.iter().any(|used| used.written);
         let copy = |(used, list): (&ListUse, &List)| {
             if writes && rest.lists.iter().filter(|other| other.same(list)).count() > 1 {
@@ -155,7 +155,7 @@ impl ScalarKernel {
     fn launch(
         &self,
         executable: &dyn Executable,
-        rest: &LoopRest<'_>,
+        rest: &RemainingLoop<'_>,
         mut lists: SmallVec<[Elements; 2]>,
     ) -> Result<Vec<Value>> {
         let lowered = &self.lowered;
@@ -190,7 +190,7 @@ impl ScalarKernel {
             .chain(grown.iter_mut().map(bytemuck::bytes_of_mut));
         let memory = memory.map(Memory::Write).collect();
         let mut launch = Launch { memory, args: args.to_vec().into(), grain: 1 };
-        // The lists are copies: nobody waits for them.
+        // The lists are copies: nothing depends on them.
         let rest_here = host::at_rest();
         // SAFETY: the lowering asks whether an index lies in a list, or whether it has room, before each access to one, and
         // touches the one element of other buffers; a kernel that may be another asks before each access. No two arguments

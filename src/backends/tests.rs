@@ -53,7 +53,7 @@ fn engines() -> Vec<Arc<dyn Backend>> {
         engines.push(by_name("llvm").expect("starts"));
         engines.push(Arc::new(Ptx));
     }
-    // Where the build has CUDA, the device decides; a missing one is told and skipped.
+    // Where the build has CUDA, the device decides; a missing one is reported and skipped.
     if cfg!(feature = "cuda") {
         match by_name("cuda") {
             Ok(cuda) => engines.push(cuda),

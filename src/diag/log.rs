@@ -10,7 +10,7 @@ use super::{Diagnostic, ErrorKind};
 use parking_lot::Mutex;
 use std::fmt::Write;
 
-/// How much is told, ascending.
+/// Verbosity levels, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Whole graphs.

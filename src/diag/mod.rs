@@ -35,7 +35,7 @@ pub enum ErrorKind {
     Device,
     /// A limit of a run (memory, time, steps) that was reached, or its cancellation.
     Limit,
-    /// Command line words that make no sense.
+    /// Invalid command line options.
     Usage,
     /// A bug in Flambeau itself.
     Internal,

@@ -9,7 +9,7 @@ pub enum Form {
     /// For people: marked source lines, notes, hints.
     #[default]
     Text,
-    /// As PyTorch words it.
+    /// In PyTorch's format.
     Torch,
     /// One JSON object a line.
     Json,

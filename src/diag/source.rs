@@ -10,7 +10,7 @@ pub struct Source {
     text: String,
     /// Line number of the first line, 1 for a whole file.
     first_line: usize,
-    /// Byte offset at which each line starts; found when somebody first asks for a line.
+    /// Byte offset at which each line starts; computed lazily.
     line_starts: OnceLock<Vec<u32>>,
 }
 

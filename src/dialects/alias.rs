@@ -1,5 +1,5 @@
 //! Further names of a row: PyTorch calls one function by several (`absolute` is `abs`). A name is a schema like the row's own,
-//! with the forms that are derived from it; what it computes is said once. Which name a pass prefers is not known here.
+//! with the forms that are derived from it; what it computes is defined once. Which name a pass prefers is not known here.
 
 use super::OpDef;
 use std::borrow::Cow;
@@ -72,14 +72,14 @@ mod tests {
         assert_eq!(row.schema_text(), "aten::negative(Tensor self) -> Tensor");
     }
 
-    /// A name that stands for another names one that is there, with no other behind it.
+    /// A name that stands for another names one that is there, with no other after it.
     #[test]
     fn no_name_is_of_a_name() {
         let registry = Registry::builtin();
         for op in registry.iter() {
             let Some(other) = op.def().alias_of else { continue };
             let others = registry.overloads(Symbol::new(&format!("{}::{other}", op.name().namespace())));
-            assert!(!others.is_empty(), "{} is no name of {other}", op.schema_text());
+            assert!(!others.is_empty(), "{} is not a name of {other}", op.schema_text());
             assert!(others.iter().all(|op| op.def().alias_of.is_none()), "{}", op.schema_text());
         }
     }

@@ -54,7 +54,7 @@ pub struct Gradients {
     pub keep: bool,
     /// Record the computation of the gradients.
     pub create: bool,
-    /// Inputs that the outputs do not hang on have no gradient; otherwise they are an error.
+    /// Inputs that the outputs do not depend on have no gradient; otherwise they are an error.
     pub allow_unused: bool,
 }
 
@@ -66,7 +66,7 @@ pub trait Region: Send + Sync {
     /// Which operands the backward reads.
     fn reads(&self) -> &[bool];
 
-    /// Which outputs hang on an operand that requires grad.
+    /// Which outputs depend on an operand that requires grad.
     fn follows(&self) -> &[bool];
 
     /// Whether recorded op by op it would keep tensors, which are freed after the first backward.

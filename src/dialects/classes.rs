@@ -51,7 +51,7 @@ pub fn unknown_class(name: &str) -> Diagnostic {
         .hint("save the model without it: from the unoptimized module, or with plain tensors in its place")
 }
 
-/// Where the ops and custom classes of a namespace come from that is not built in here, in words.
+/// Where the ops and custom classes of a namespace come from that is not built in here, as text.
 pub(super) fn origin(namespace: &str) -> Option<&'static str> {
     Some(match namespace {
         "xnnpack" | "prepacked" => "torch.utils.mobile_optimizer: weights packed for XNNPACK",

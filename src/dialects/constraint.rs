@@ -12,7 +12,7 @@ pub enum Law {
     SameType,
     /// Operands, blocks and results fit together in this way.
     Structure(Structure),
-    /// The op has so many blocks. Without this law an op of a text file has none.
+    /// The op's number of blocks. Without this law an op of a text file has none.
     Blocks(usize),
     /// The op may or must have an attribute.
     Attribute(Parameter),
@@ -162,7 +162,7 @@ impl fmt::Display for ParameterKind {
 }
 
 impl ParameterKind {
-    /// A kind by its word; None for a word that no kind has (it may be a declared attribute).
+    /// A kind by its keyword; None for a name that no kind has (it may be a declared attribute).
     pub fn from_word(word: &str) -> Option<ParameterKind> {
         use ParameterKind::*;
         let all = [Int, Float, Str, Bool, Type, Ints, Floats, Strs, Tensor, Graph, Any];

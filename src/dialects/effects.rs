@@ -24,10 +24,10 @@ impl Effects {
     pub const IDENTITY: Effects = Effects(32);
     /// Raises always: what follows does not run.
     pub const NEVER_RETURNS: Effects = Effects(64);
-    /// Everything: an op nobody knows.
+    /// Everything: an unknown op.
     pub const ALL: Effects = Effects(63);
 
-    /// The words of dialect files.
+    /// The keywords of dialect files.
     pub const NAMED: [(&'static str, Effects); 8] = [
         ("none", Effects::NONE),
         ("reads_world", Effects::READS_WORLD),
@@ -39,7 +39,7 @@ impl Effects {
         ("all", Effects::ALL),
     ];
 
-    /// What a word of dialect files means.
+    /// The effects that a keyword of dialect files denotes.
     pub fn by_name(word: &str) -> Option<Effects> {
         Effects::NAMED.iter().find(|(name, _)| *name == word).map(|(_, effects)| *effects)
     }

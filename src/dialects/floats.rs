@@ -10,7 +10,7 @@ use crate::tensor::{
 /// A float32 tensor whose elements lie densely in some order, or images whose pixels may lie apart.
 pub(in crate::dialects) struct Floats {
     tensor: Snapshot,
-    /// Floats from the first element to behind the last one.
+    /// Floats from the first element to after the last one.
     span: usize,
     /// Floats from pixel to pixel of images with their channels innermost, or from row to row.
     pub pitch: usize,
@@ -108,7 +108,7 @@ pub(in crate::dialects) fn pixel_strides(sizes: &[i64; 4], pitch: i64) -> [i64; 
     [sizes[2].saturating_mul(line), 1, line, pitch]
 }
 
-/// The tensor with dense strides: another look at it where elements lie so already, else a copy.
+/// The tensor with dense strides: another view of it where elements lie so already, else a copy.
 pub(in crate::dialects) fn restored(tensor: &Tensor, strides: &[i64]) -> Result<Tensor> {
     let layout = tensor.layout();
     if layout.strides.as_slice() == strides {

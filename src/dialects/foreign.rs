@@ -1,5 +1,5 @@
-//! Types of results that graph text leaves out. PyTorch's parser takes them from the op's schema; ops that nobody
-//! knows, and ops with any number of results, give tensors.
+//! Types of results that graph text leaves out. PyTorch's parser takes them from the op's schema; ops that are not
+//! registered, and ops with any number of results, give tensors.
 
 use super::{Registry, resolve};
 use crate::ir::{Graph, OpId, Schema, Symbol, Type, TypeKind, parse_schema};

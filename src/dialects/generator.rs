@@ -28,7 +28,7 @@ macro_rules! binomial {
         if count <= 0.0 || p <= 0.0 {
             return 0.0;
         }
-        // So many throws have no end.
+        // That many draws would not terminate.
         if p >= 1.0 || count.is_infinite() {
             return count;
         }
@@ -129,7 +129,7 @@ impl Generator {
         out
     }
 
-    /// A generator in a state of `torch.get_rng_state()`. Fails for bytes that are none.
+    /// A generator in a state of `torch.get_rng_state()`. Fails for invalid bytes.
     pub fn from_state(bytes: &[u8]) -> Result<Generator> {
         let wrong = || Diagnostic::input("the state of the random generator is not PyTorch's");
         let long = |at: usize| -> Result<u64> {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_and_helpers_are_told_apart() {
+    fn cells_and_helpers_are_distinguished() {
         let mut grads = Grads::default();
         let text = "# words\naten::a aten::b\n    self: twice(grad)\n\ndef twice(x):\n    return x * 2\n";
         grads.add(&Source::new("t.grad", text)).expect("reads");

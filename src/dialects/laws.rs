@@ -17,7 +17,7 @@ pub const NOT_LOWERED: &str = "not_lowered";
 pub enum Strictness {
     /// Structure only; ops that text files declare obey their rows, all others are carried as they are.
     Carry,
-    /// Besides, ops of dialects that nobody registered are refused.
+    /// Besides, ops of unregistered dialects are refused.
     #[default]
     Dialects,
     /// Besides, every op must exist and take its operands.
@@ -30,7 +30,7 @@ pub struct Laws<'a> {
     strictness: Strictness,
     /// Whether some row or type has laws of its own.
     has_declared: bool,
-    /// What is known of kinds whose rows need no look at each op.
+    /// What is known of kinds whose rows need no check of each op.
     known: RefCell<HashMap<Symbol, Option<Structure>>>,
 }
 

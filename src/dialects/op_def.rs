@@ -52,7 +52,7 @@ pub struct OpDef {
     /// Alias marks that PyTorch's schema leaves out, where there are any.
     pub hidden: Option<HiddenMarks>,
     /// The op, by its full name, that computes the same and writes to nothing: its arguments have the names of this one's, its
-    /// results are this one's, and behind them for each argument `a` that this one writes to a result `a_out`, what it becomes.
+    /// results are this one's, and after them for each argument `a` that this one writes to a result `a_out`, what it becomes.
     pub functional: Option<&'static str>,
     /// Further names of the row, with their derived forms.
     pub aliases: &'static [Alias],
@@ -93,7 +93,7 @@ pub struct OpDef {
 pub enum NumberAs {
     /// An element of the common dtype.
     Element,
-    /// The same where that is no integer.
+    /// The same where that is not an integer.
     Float,
     /// The same where that is float32, as numbers by themselves are.
     Float32,
@@ -240,7 +240,7 @@ pub enum Family {
     Elementwise,
     /// Combines elements along dimensions.
     Reduce,
-    /// Another look at the same storage.
+    /// Another view of the same storage.
     View,
     /// Makes a tensor from sizes and numbers.
     Create,
@@ -296,7 +296,7 @@ pub struct Accepts {
     pub half: bool,
     /// complex numbers
     pub complex: bool,
-    /// `abs_cpu`, or the whole message; behind `|` the one for complex numbers
+    /// `abs_cpu`, or the whole message; after `|` the one for complex numbers
     pub kernel: &'static str,
 }
 
@@ -401,7 +401,7 @@ pub enum Fact {
     Broadcasts,
     /// Sums what broadcasting from a given size has repeated.
     SumsToSize,
-    /// Gives its first operand the sizes of the second, as the op of this name does that is told them as its second argument.
+    /// Gives its first operand the sizes of the second, as the op of this name does, which takes them as its second argument.
     AsOther(&'static str),
     /// Writes one value, the argument of this number, to some elements of its first operand: to expanded ones too in place, with a
     /// warning that shows how programs write the same with an index.

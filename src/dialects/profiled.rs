@@ -1,4 +1,4 @@
-//! Of which operators TorchScript's profiling executor looks at the tensors that they take and give: those that it compiles,
+//! Of which operators TorchScript's profiling executor profiles the tensors that they take and give: those that it compiles,
 //! differentiates, or asks for types. It decides where `profile` puts its ops, as in PyTorch, and nothing else.
 
 use super::prim::profiling as prim;
@@ -8,15 +8,15 @@ use crate::ir::{Graph, OpId, TypeKind};
 use hashbrown::HashSet;
 use std::sync::LazyLock;
 
-/// Recorded from PyTorch 2.15 by tests/golden/record_profiled_ops.py: operators that look at their operands, and behind a line
-/// `# results` those whose results are looked at by every user.
+/// Recorded from PyTorch 2.15 by tests/golden/record_profiled_ops.py: operators whose operands are profiled, and after a line
+/// `# results` those whose results are profiled at every use.
 static NAMES: LazyLock<[HashSet<&str>; 2]> = LazyLock::new(|| {
     let text = include_str!("aten/profiled_ops.txt");
     let (operands, results) = text.split_once("# results\n").unwrap_or((text, ""));
     [operands, results].map(|part| part.lines().collect())
 });
 
-/// Ops without a schema in PyTorch that look at their operands.
+/// Ops without a schema in PyTorch whose operands are profiled.
 const WITHOUT_SCHEMA: [&str; 7] = [
     "prim::ConstantChunk",
     "prim::ListConstruct",
@@ -27,13 +27,13 @@ const WITHOUT_SCHEMA: [&str; 7] = [
     prim::AUTOGRAD_NONE,
 ];
 
-/// Whether tensors are looked at that an op takes.
+/// Whether tensor operands of an op are profiled.
 pub fn is_profiled(registry: &Registry, graph: &Graph, op: OpId) -> bool {
     let kind = graph.kind(op);
     WITHOUT_SCHEMA.iter().any(|name| kind == **name) || is_listed(registry, graph, op, 0)
 }
 
-/// Whether tensors are looked at, by whoever takes them, that an op gives.
+/// Whether the results of an op that are tensors are profiled at their uses.
 pub fn has_profiled_results(registry: &Registry, graph: &Graph, op: OpId) -> bool {
     let kind = graph.kind(op);
     [prim::AUTOGRAD_ADD, prim::AUTOGRAD_ZERO, "prim::ConstantChunk", "prim::TensorExprGroup"]

@@ -206,7 +206,7 @@ impl Registry {
         if let Some(known) = find(&self.derived.0.lock()) {
             return known;
         }
-        // Not under the lock: what is computed may ask for other values. Whoever comes second takes the first's.
+        // Not under the lock: what is computed may ask for other values. The second to arrive takes the first's.
         let new = Arc::new(compute(self));
         let mut all = self.derived.0.lock();
         find(&all).unwrap_or_else(|| {
@@ -216,7 +216,7 @@ impl Registry {
     }
 
     /// Keeps a value with the table, in the place of the one of its type: what a layer above this one knows besides rows
-    /// (rule groups, lowerings), so that whoever has the table has it too.
+    /// (rule groups, lowerings), so that users of the table have it too.
     pub fn set_part<T: Any + Send + Sync>(&mut self, part: T) {
         self.changed();
         self.parts.retain(|other| !(**other).is::<T>());
@@ -233,7 +233,7 @@ impl Registry {
         self.derived = Derived::default();
     }
 
-    /// Adds the schemas that have no row, behind those that have one.
+    /// Adds the schemas that have no row, after those that have one.
     fn declare_all(&mut self) {
         self.changed();
         let built: HashSet<String> = self.iter().map(|op| op.full_name().to_string()).collect();
@@ -341,7 +341,7 @@ impl Registry {
         }
     }
 
-    /// A row takes the place of a mere declaration. Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
+    /// A row takes the place of a mere declaration. Overloads that write to `out` follow the tensor overloads that do not, as in PyTorch.
     fn insert(&mut self, op: Op) {
         self.changed();
         self.dialects.insert(op.name().namespace());

@@ -45,7 +45,7 @@ pub fn matches(schema: &Schema, types: &[&Type]) -> bool {
     fits(schema, types.len(), types)
 }
 
-/// [`matches`] of so many operands, of which at least those with names have their types here.
+/// [`matches`] for a number of operands, of which at least those with names have their types here.
 fn fits(schema: &Schema, count: usize, types: &[&Type]) -> bool {
     let formals = &schema.arguments;
     if count < formals.len() || (count > formals.len() && !schema.is_vararg) {

@@ -103,7 +103,7 @@ impl RowProgram {
         }
     }
 
-    /// The parameter that [`RowProgram::count`] gave, if somebody asked.
+    /// The parameter that [`RowProgram::count`] gave, if requested.
     pub fn counted(&self) -> Option<Sv> {
         self.count
     }

@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// So many plans of a function are kept where nothing else is said.
+/// Default number of plans of a function that are kept.
 const PLANS: usize = 32;
-/// So many recorded operations wait to be told their place.
+/// Number of recorded operations that may wait for their place.
 const KEPT_RECORDED: usize = 4096;
 
 /// Runs ops whose meaning is TorchScript text. A layer that has a frontend and an interpreter provides it.
@@ -61,17 +61,17 @@ impl GraphId {
     }
 }
 
-/// Sees the ops of a run, for tools that time them or look at values. Tasks that are forked are not seen.
+/// Sees the ops of a run, for tools that time them or read values. Tasks that are forked are not seen.
 pub trait Watcher: Send + Sync {
     /// A function, or the body of an op, begins, called by an op of the graph that runs (by its index), or from outside. Its graph
     /// is not known where the runtime made it on the way.
     fn enters(&self, graph: Option<GraphId>, by: Option<u32>, arguments: &[Value]);
 
-    /// It ended. After an error nothing is told.
+    /// It ended. After an error nothing is reported.
     fn leaves(&self);
 
     /// A step of an op (by its index in the graph) ran, gave results, and took some time; the work of a function that it calls is
-    /// told by itself. An op with blocks has several steps.
+    /// reported by itself. An op with blocks has several steps.
     fn ran(&self, graph: Option<GraphId>, op: u32, results: &[Value], begin: Instant);
 
     /// Whether it knows the graphs of plans, which are not those of the program's functions. Where it does not, calls run
@@ -95,7 +95,7 @@ pub struct Run {
     meanings: Cell<usize>,
 }
 
-/// Meanings of ops may run so many others within each other: an op that means itself would have no end.
+/// Maximum nesting depth of ops that run others as their meaning: an op that means itself would not terminate.
 const MAX_MEANINGS: usize = 64;
 
 /// What all tasks of a run have in common.
@@ -104,7 +104,7 @@ struct Shared {
     warnings: Mutex<Warnings>,
     observer: Mutex<Option<GroupObserver>>,
     generator: Mutex<Option<Generator>>,
-    /// Who keeps the generator's state, where that is somebody else.
+    /// The owner of the generator's state, where it is external.
     keeper: Mutex<Option<Arc<dyn StateKeeper>>>,
     audits: AtomicBool,
     plan_limit: AtomicUsize,
@@ -149,7 +149,7 @@ impl Default for Run {
 
 impl Run {
     /// A run whose program prints to `stdout`, with the default limits. Where this thread works for another run, it has the
-    /// limits of that one and uses its memory, time and steps. Gradients are recorded until somebody turns them off.
+    /// limits of that one and uses its memory, time and steps. Gradients are recorded until recording is disabled.
     pub fn new(stdout: Box<dyn Write + Send>) -> Run {
         let budget = budget::current().unwrap_or_default();
         Run::assemble(stdout, budget)
@@ -234,7 +234,7 @@ impl Run {
         self
     }
 
-    /// The same, unless somebody does it already.
+    /// The same, unless this is done already.
     pub fn offer_composites(&self, composites: impl FnOnce() -> Arc<dyn Composites>) {
         self.composites.borrow_mut().get_or_insert_with(composites);
     }
@@ -265,7 +265,7 @@ impl Run {
 
     // --- gradients ---
 
-    /// Lets operations be recorded for gradients, unless somebody does it already.
+    /// Records operations for gradients, unless this is done already.
     pub fn offer_autograd(&self, autograd: impl FnOnce() -> Arc<dyn Autograd>) {
         self.autograd.borrow_mut().get_or_insert_with(autograd);
     }
@@ -278,14 +278,14 @@ impl Run {
     /// Notes that an operation was recorded, for the one who knows its place.
     pub fn note_recorded(&self, recorded: Weak<dyn Recorded>) {
         let mut all = self.recorded.borrow_mut();
-        // Where nobody knows places, none are kept for long.
+        // Where places are unknown, none are kept for long.
         if all.len() >= KEPT_RECORDED {
             all.clear();
         }
         all.push(recorded);
     }
 
-    /// Tells all operations recorded since the last time where they stand.
+    /// Sets the source locations of all operations recorded since the last time.
     pub fn place_recorded(&self, place: impl FnOnce() -> Option<Span>) {
         if self.recorded.borrow().is_empty() {
             return;
@@ -307,7 +307,7 @@ impl Run {
         methods.ok_or_else(|| Diagnostic::unsupported("calling methods of objects here"))
     }
 
-    /// Lets somebody see the ops that run. Programs run slower while somebody looks on.
+    /// Installs an observer of the ops that run. Programs run slower while observed.
     pub fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {
         *self.watcher.borrow_mut() = watcher;
     }
@@ -317,7 +317,7 @@ impl Run {
         self.watcher.borrow().clone()
     }
 
-    /// Lets somebody see the fusion groups that run; for tools that show or compile them.
+    /// Installs an observer of the fusion groups that run; for tools that show or compile them.
     pub fn observe_groups(&self, observer: GroupObserver) {
         *self.shared.observer.lock() = Some(observer);
     }
@@ -370,7 +370,7 @@ impl Run {
     }
 
     /// Makes this thread charge what it allocates to the run, as long as the result lives. The interpreter does so by itself;
-    /// whoever loads files or runs passes for a run may do it too.
+    /// loading files or running passes for a run may do it too.
     pub fn install(&self) -> Installed {
         self.account.budget.install()
     }
@@ -427,7 +427,7 @@ impl Run {
     }
 
     /// Runs or awaits what was forked and not waited for, so that its effects have happened. What has not begun when the
-    /// run must end does not begin: that is an error, although nobody waits for a value.
+    /// run must end does not begin: that is an error, although no value is awaited.
     pub fn finish_tasks(&self) -> Result<()> {
         let mut finished = Ok(());
         loop {
@@ -447,7 +447,7 @@ impl Run {
 
     // --- the generator ---
 
-    /// Lets somebody else keep the random generator's state from now on, for all tasks of the run.
+    /// Moves the random generator's state to an external owner from now on, for all tasks of the run.
     pub fn set_state_keeper(&self, keeper: Arc<dyn StateKeeper>) {
         *self.shared.keeper.lock() = Some(keeper);
     }

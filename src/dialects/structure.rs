@@ -12,9 +12,9 @@ pub enum Structure {
     Leaf,
     /// One operand and two blocks without parameters; each gives as many values as the op: `prim::If`.
     Branches,
-    /// One block. Behind the number of turns and the condition the op takes as many values as it gives; the block has
-    /// the turn and these as parameters and gives the next condition and these: `prim::Loop`.
-    Turns,
+    /// One block. After the trip count and the condition the op takes as many values as it gives; the block has
+    /// the iteration number and these as parameters and gives the next condition and these: `prim::Loop`.
+    Loop,
     /// A graph in the attribute `Subgraph` with as many inputs and outputs as the op has operands and results, without
     /// control flow: `fusion::Group`.
     Group,
@@ -53,7 +53,7 @@ impl Structure {
             Structure::Branches => {
                 operands == 1 && blocks.len() == 2 && (0..2).all(|n| sizes(n) == (0, results))
             }
-            Structure::Turns => {
+            Structure::Loop => {
                 operands == results + 2 && blocks.len() == 1 && sizes(0) == (results + 1, results + 1)
             }
             Structure::Group | Structure::Regions(_) | Structure::Kernel => true,
@@ -66,14 +66,14 @@ impl Structure {
         (!fits).then(|| format!("{} {}", graph.kind(op), self.demand()))
     }
 
-    /// The demand in words, to stand behind the name of the op.
+    /// The requirement as text, to follow the name of the op.
     pub fn demand(self) -> &'static str {
         match self {
             Structure::Leaf => "takes nothing, has no block and gives one value",
             Structure::Branches => {
                 "takes a condition and has two blocks without parameters, which give as many values as it does"
             }
-            Structure::Turns => {
+            Structure::Loop => {
                 "takes a trip count, a condition and the values that it carries; its one block takes the iteration and \
                  these and gives a condition and these"
             }
@@ -81,7 +81,7 @@ impl Structure {
                 "has a graph in its attribute `Subgraph`, without control flow, with as many inputs and outputs as the op \
                  has operands and results"
             }
-            Structure::Kernel => "stands in a kernel of loops",
+            Structure::Kernel => "must be in a kernel of loops",
             Structure::Regions(_) => "has the blocks that its row declares",
             Structure::Parts => {
                 "takes one tensor, has the attributes `chunks` and `dim`, and gives as many values as `chunks` says"
@@ -105,7 +105,7 @@ mod tests {
         });
         let [carry, dialects, ops] = found;
         assert_eq!(carry, dialects);
-        // The strictest may say the same in words of the schema.
+        // The strictest may say the same in terms of the schema.
         assert_eq!(carry.is_empty(), ops.is_empty(), "{ops:?}");
         carry
     }
@@ -122,14 +122,14 @@ mod tests {
         assert!(errors(&branch("%x")).is_empty());
         assert_eq!(errors(&branch("%x, %x")).len(), 1);
         assert_eq!(errors("  %y : Tensor = prim::If(%c)\n    block0():\n      -> (%x)\n").len(), 1);
-        let turns = |operands: &str, ends: &str| {
+        let loop_text = |operands: &str, ends: &str| {
             format!(
                 "  %y : Tensor = prim::Loop({operands})\n    block0(%i : int, %v : Tensor):\n      -> ({ends})\n"
             )
         };
-        assert!(errors(&turns("%n, %c, %x", "%c, %v")).is_empty());
-        assert_eq!(errors(&turns("%n, %c", "%c, %v")).len(), 1);
-        assert_eq!(errors(&turns("%n, %c, %x", "%v")).len(), 1);
+        assert!(errors(&loop_text("%n, %c, %x", "%c, %v")).is_empty());
+        assert_eq!(errors(&loop_text("%n, %c", "%c, %v")).len(), 1);
+        assert_eq!(errors(&loop_text("%n, %c, %x", "%v")).len(), 1);
         let parts = |names: &str| format!("  {names} = prim::ConstantChunk[chunks=2, dim=0](%x)\n");
         assert!(errors(&parts("%a : Tensor, %b : Tensor")).is_empty());
         assert_eq!(errors(&parts("%a : Tensor, %b : Tensor, %d : Tensor")).len(), 1);

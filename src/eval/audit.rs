@@ -318,7 +318,7 @@ mod tests {
                 );
                 check("aten::randn_like", "", [vec![image()], options, vec![format.clone()]].concat());
                 for copy in [false, true] {
-                    // Of what has gaps a copy is made in an order that no rule tells.
+                    // Of what has gaps a copy is made in an order that no rule determines.
                     let gaps =
                         !crate::tensor::pointwise::is_dense(&image().to_tensor().expect("a tensor").layout());
                     if !(gaps && copy && matches!(format, Value::None | Value::Int(1))) {

@@ -10,8 +10,8 @@ use crate::tensor::{DType, Tensor};
 use crate::value::{List, Value};
 use std::sync::Arc;
 
-/// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views: other
-/// looks at their operand); in-place forms write to their first argument and `out` forms to their last.
+/// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views alias
+/// their operand); in-place forms write to their first argument and `out` forms to their last.
 pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     // Containers are not searched: a loop that appends to a list would take quadratic time.
     let searched = op.def().family != Family::Container;
@@ -43,7 +43,7 @@ pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outp
 
 /// Runs an op without recording it.
 fn computed(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
-    // What a dialect file says of its ops is somebody's word: builds with debug assertions always look.
+    // Declarations of dialect files are not trusted: builds with debug assertions always check.
     let doubted = cfg!(debug_assertions) && op.def().declared;
     let audit = (doubted || run.audits()).then(|| Audit::begin(values));
     refuse_rare(op, values)?;
@@ -68,10 +68,10 @@ fn holds_tensors(element: &Type) -> bool {
     element.is_tensor() || matches!(element.kind(), TypeKind::Optional(inner) if inner.is_tensor())
 }
 
-/// The autograd node of a result whose history nobody keeps: it only says that the tensor is no leaf.
+/// The autograd node of a result whose history is not kept: it only says that the tensor is not a leaf.
 struct NoLeaf;
 
-/// Results of recorded work require gradients in their turn and are no leaves.
+/// Results of recorded work also require gradients and are not leaves.
 fn mark_recorded(result: &Value, operands: &[Value]) {
     match result {
         Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex() => {
@@ -109,7 +109,7 @@ fn check_leaves(op: &Op, values: &[Value]) -> Result<()> {
 
 /// Fails where an op does not take an operand's dtype, of those that few ops take. Elementwise ops see to it themselves.
 fn refuse_rare(op: &Op, values: &[Value]) -> Result<()> {
-    // Whoever takes all of them is not searched: a loop that appends to a list would take quadratic time.
+    // Ops that take all of them are not searched: a loop that appends to a list would take quadratic time.
     if [DType::U16, DType::F8E5m2].into_iter().all(|dtype| op.def().takes_rare(dtype)) {
         return Ok(());
     }
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(t.numel(), 1);
     }
 
-    /// An op of containers takes the same time however many tensors there are: none is looked at.
+    /// An op of containers takes the same time however many tensors there are: none is examined.
     #[test]
     fn containers_are_not_searched() {
         let registry = Registry::builtin();

@@ -1,7 +1,7 @@
 //! Runs elementwise ops: promotion by the row, broadcasting, the row's scalar program over tiles.
 //!
 //! The program for a combination of dtypes is built once and kept. In-place and `out` forms, explicit or
-//! derived, are told by the alias marks of the schema.
+//! derived, are known from the alias annotations of the schema.
 
 use super::tile::{Input, run_in_place, run_walk};
 use crate::diag::{Diagnostic, Result};

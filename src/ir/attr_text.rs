@@ -103,7 +103,7 @@ fn write_items<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T)
     out.push(']');
 }
 
-/// A list, within `annotate(...)` where its elements do not tell its type.
+/// A list, within `annotate(...)` where its elements do not determine its type.
 fn write_list<T>(
     out: &mut String,
     items: &[T],
@@ -130,7 +130,7 @@ fn write_list<T>(
     }
 }
 
-/// Whether members of a list or dictionary do not tell this element type.
+/// Whether members of a list or dictionary do not determine this element type.
 fn is_unclear(element: &Type) -> bool {
     use TypeKind::{Any, Interface, Number, Optional, Union};
     matches!(element.kind(), Union(_) | Optional(_) | Number | Interface(_) | Any)
@@ -170,7 +170,7 @@ fn write_dict(out: &mut String, entries: &[(Attr, Attr)], expected: Option<&Type
 
 // --- reading ---
 
-/// Reads an attribute's value up to the `,` or `]` behind it.
+/// Reads an attribute's value up to the `,` or `]` after it.
 pub(super) fn read_attr(cursor: &mut Cursor, expected: Option<&Type>) -> Parsed<Attr> {
     let start = cursor.pos();
     if let Some(attr) = read_value(cursor, expected) {
@@ -442,7 +442,7 @@ fn read_word(cursor: &mut Cursor, expected: Option<&Type>) -> Option<Attr> {
     }
     cursor.set_pos(start);
     let ty = read_type(cursor).ok()?;
-    // A lower-case word of a foreign dialect is no type variable.
+    // A lower-case word of a foreign dialect is not a type variable.
     if matches!(ty.kind(), TypeKind::Var(_)) { None } else { Some(Attr::Type(ty)) }
 }
 

@@ -336,7 +336,7 @@ impl Graph {
     }
 
     fn link(&mut self, block: BlockId, op: OpId, prev: OpId, next: OpId) {
-        debug_assert!(self.ops[op.index()].parent.is_none(), "the op stands in a block already");
+        debug_assert!(self.ops[op.index()].parent.is_none(), "the op is in a block already");
         let order = self.order_between(prev, next);
         let data = &mut self.ops[op.index()];
         (data.parent, data.prev, data.next, data.order) = (block, prev, next, order);

@@ -1,4 +1,4 @@
-//! A graph's storage and how to look at it. Changing it stands in `edit.rs`.
+//! A graph's storage and how to inspect it. Changing it stands in `edit.rs`.
 //!
 //! Ops, values and blocks lie in arenas and are named by 32-bit handles. Operand lists are ranges of one
 //! pool; beside each operand lies its link in the ring of uses of the value it names, so that the uses of a
@@ -165,7 +165,7 @@ impl Graph {
         &self.operands.values[start..start + data.operand_len as usize]
     }
 
-    /// The n-th operand, if the op has so many.
+    /// The n-th operand, if there is one.
     pub fn operand(&self, op: OpId, n: usize) -> Option<ValueId> {
         self.operands(op).get(n).copied()
     }
@@ -185,7 +185,7 @@ impl Graph {
         self.ops[op.index()].result_len as usize
     }
 
-    /// The n-th result, if the op has so many.
+    /// The n-th result, if there is one.
     pub fn result(&self, op: OpId, n: usize) -> Option<ValueId> {
         let data = &self.ops[op.index()];
         match data.result_len {

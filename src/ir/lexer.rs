@@ -377,8 +377,8 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// A quoted string with its escapes resolved. None if its bytes are no UTF-8; the cursor then stands
-    /// behind it all the same.
+    /// A quoted string with its escapes resolved. None if its bytes are not UTF-8; the cursor then stands
+    /// after it all the same.
     pub(super) fn string(&mut self) -> Parsed<Option<Cow<'a, str>>> {
         let start = self.pos;
         let quote = self.peek();

@@ -3,7 +3,7 @@
 //! # Semantics
 //! A [`Module`] owns functions, classes and constants; a [`Function`] has one [`Graph`]. A graph is a tree
 //! of blocks. A block has parameters, an ordered list of ops, and results. Ops run one after the other in
-//! their order; an op may be moved only where nobody can tell. A value is defined once, by an op or as a
+//! their order; an op may be moved only where this is unobservable. A value is defined once, by an op or as a
 //! block parameter, and is visible for the rest of the block that defines it and in the blocks nested there.
 //!
 //! The set of op kinds is open: a kind is an interned `dialect::name` ([`Symbol`]), and nothing in this

@@ -72,7 +72,7 @@ struct ModuleReader<'a, 'o> {
     parsed: ParsedModule,
     /// A `schema` line waits for its graph.
     schema: Option<Schema>,
-    /// Those behind the last graph, filled in together.
+    /// Those after the last graph, filled in together.
     resources: Vec<Resource<'a>>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> ModuleReader<'a, '_> {
                 _ => {
                     self.cursor().set_pos(start);
                     let hint = match word {
-                        "with" => "a `with` tail stands directly after the graph whose subgraph it is",
+                        "with" => "a `with` tail must directly follow the graph whose subgraph it is",
                         "func" => {
                             "MLIR is read in its generic form: print it with `mlir-opt --mlir-print-op-generic`"
                         }
@@ -240,7 +240,7 @@ impl<'a> ModuleReader<'a, '_> {
 
     // --- declarations ---
 
-    /// A qualified name, and whether `(Module)` stands behind it.
+    /// A qualified name, and whether `(Module)` follows it.
     fn declared(&mut self) -> Parsed<(Symbol, bool)> {
         let cursor = self.cursor();
         cursor.skip_blanks();

@@ -110,7 +110,7 @@ impl Module {
     }
 }
 
-/// A member's name: plain, or quoted where it is no name.
+/// A member's name: plain, or quoted where it is not a name.
 fn write_member(out: &mut String, name: Symbol) {
     let text = name.as_str();
     if !text.is_empty() && text.bytes().all(super::lexer::is_name_byte) {

@@ -58,7 +58,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Forgets all names, in time for so many as there are.
+    /// Clears all names, in time linear in their number.
     pub(super) fn clear(&mut self) {
         self.later |= !self.numbered.is_empty() || !self.named.is_empty();
         if std::mem::take(&mut self.many) {
@@ -75,7 +75,7 @@ impl<'a> Names<'a> {
         self.named.clear();
     }
 
-    /// A table that holds less than one in so many is cleared name by name.
+    /// A table filled less than one in this many slots is cleared name by name.
     const SPARSE: usize = 8;
 
     /// The value of a name.
@@ -110,7 +110,7 @@ impl<'a> Names<'a> {
             return true;
         }
         if self.named.is_empty() && !self.later {
-            // About one name for so many bytes of an ordinary text; growing step by step would hash all again.
+            // About one name for this many bytes of typical text; growing step by step would rehash all.
             const BYTES_A_NAME: usize = 48;
             let (text, hasher) = (self.text, &self.hasher);
             let expected = self.text.len().saturating_sub(start) / BYTES_A_NAME;

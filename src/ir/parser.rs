@@ -23,13 +23,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokens::plain_number;
 
-/// After so many errors the rest of the text is not read.
+/// Maximum number of errors, after which the rest of the text is not read.
 const MAX_ERRORS: usize = 20;
 
-/// Blocks that may nest. The text of early returns nests one for each; whoever walks blocks does so with stack that grows.
+/// Blocks that may nest. The text of early returns nests one for each; walks of blocks grow their stack.
 const MAX_BLOCKS: usize = 10_000;
 
-/// Tells the type of a result that the text leaves out, from the op's kind and operands.
+/// Infers the type of a result that the text omits, from the op's kind and operands.
 pub type ResultTypes<'a> = &'a dyn Fn(&Graph, OpId, usize) -> Option<Type>;
 
 /// Which names values get.
@@ -38,12 +38,12 @@ pub enum Naming {
     /// All names of the text stay, so that printing gives the text again.
     #[default]
     Keep,
-    /// As PyTorch's parser does: inputs and block parameters keep names that are no numbers, everything else is
+    /// As PyTorch's parser does: inputs and block parameters keep names that are not numbers, everything else is
     /// numbered in order of definition.
     Torch,
     /// `Keep` for text in printed form that is the dump of a program, which has locations, scopes or subgraphs, or a
     /// FileCheck test (with a `RUN:` line), for several graphs in one file and for texts above 256 KB. Any other graph is read as
-    /// PyTorch's parser reads it: `Torch`, and comments behind ops are only comments.
+    /// PyTorch's parser reads it: `Torch`, and comments after ops are only comments.
     Auto,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn check_size(source: &Source) -> std::result::Result<(), Vec<Diagnos
     Err(vec![Diagnostic::unsupported(format!("{}: {}", source.name(), too_large(bytes as u64)))])
 }
 
-/// As PyTorch's parser reads: results are numbered, comments behind ops are only comments.
+/// As PyTorch's parser reads: results are numbered, comments after ops are only comments.
 pub(super) fn as_torch<'o>(options: &ParseOptions<'o>, text: &str) -> ParseOptions<'o> {
     let show_symbols = options.show_symbols || text.contains("RUN:");
     ParseOptions { naming: Naming::Torch, drop_locations: true, show_symbols, ..*options }
@@ -153,12 +153,12 @@ struct Outcome<'a> {
     ty: u32,
 }
 
-/// Recently interned words of the text.
-struct Words<'a> {
+/// Recently interned symbols of the text.
+struct SymbolCache<'a> {
     slots: Vec<(&'a str, Symbol)>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> SymbolCache<'a> {
     const SLOTS: usize = 64;
 
     #[inline]
@@ -182,7 +182,7 @@ pub(super) struct GraphParser<'a, 'o> {
     options: ParseOptions<'o>,
     graph: Graph,
     names: Names<'a>,
-    words: Words<'a>,
+    symbols: SymbolCache<'a>,
     /// Simple types of the text by name, with their index in the graph.
     types: Vec<(&'a str, u32)>,
     last_file: (&'a str, Symbol),
@@ -209,7 +209,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             options,
             graph: Graph::new(),
             names: Names::new(text),
-            words: Words { slots: vec![("", Symbol::new("")); Words::SLOTS] },
+            symbols: SymbolCache { slots: vec![("", Symbol::new("")); SymbolCache::SLOTS] },
             types: Vec::new(),
             last_file: ("", Symbol::new("")),
             last_location: ("", LocationId::UNKNOWN),
@@ -282,7 +282,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                     return Err(TextError::meaning(
                         start,
                         self.cursor.pos(),
-                        format!("no op `{kind}` stands above"),
+                        format!("there is no op `{kind}` above"),
                     )
                     .hint("`with NAME = graph(...)` gives the subgraph of the op NAME before it"));
                 };
@@ -385,7 +385,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
     }
 
-    /// Goes on behind a line with an error and notes the names it would have defined.
+    /// Goes on after a line with an error and notes the names it would have defined.
     fn lose_names(&mut self, start: usize) {
         self.cursor.set_pos(start.max(self.cursor.pos().saturating_sub(1)));
         self.cursor.skip_line();
@@ -425,7 +425,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
     }
 
-    /// Whether the bracket of a block's parameters stands behind blanks; steps to it.
+    /// Whether the bracket of a block's parameters follows blanks; steps to it.
     fn opens_block(&mut self) -> bool {
         self.cursor.skip_blanks();
         self.cursor.peek() == b'('
@@ -435,7 +435,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
     fn block_start(&mut self, start: usize) -> Parsed<()> {
         let parent = self.innermost();
         let Some(op) = self.graph.last_op(parent) else {
-            return Err(TextError::new(start, self.cursor.pos(), "a block stands here, but no op before it"));
+            return Err(TextError::new(start, self.cursor.pos(), "a block without an op before it"));
         };
         if self.blocks.len() >= MAX_BLOCKS {
             let what = format!("blocks nest deeper than {MAX_BLOCKS} levels");
@@ -453,7 +453,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         self.cursor.skip_blanks();
         self.value_list()?;
         if self.blocks.len() < 2 {
-            return Err(TextError::new(start, start + 2, "`->` stands here, but no block is open")
+            return Err(TextError::new(start, start + 2, "`->` without an open block")
                 .hint("the results of the graph are written `return (...)`"));
         }
         let block = self.innermost();
@@ -470,7 +470,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             return Ok(());
         }
         if self.blocks.len() > 1 {
-            let error = TextError::new(start, start + 6, "`return` stands inside a block");
+            let error = TextError::new(start, start + 6, "`return` inside a block");
             self.report(error.hint("the results of a block are written `-> (...)`"));
         }
         let root = self.graph.root();
@@ -513,7 +513,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             self.cursor.set_pos(kind_start);
             return Err(self.cursor.expected("the kind of an op, `dialect::name`"));
         }
-        let symbol = self.words.symbol(kind);
+        let symbol = self.symbols.symbol(kind);
         let op = self.graph.new_op(symbol);
         if self.options.record_places {
             self.places.resize(self.places.len().max(op.index() + 1), u32::MAX);
@@ -622,7 +622,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             _ => None,
         };
         self.cursor.advance(1);
-        let (graph, words) = (&mut self.graph, &mut self.words);
+        let (graph, words) = (&mut self.graph, &mut self.symbols);
         read_attrs(&mut self.cursor, expected.as_ref(), |name, attr| {
             graph.push_attr(op, words.symbol(name), attr);
         })
@@ -714,7 +714,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         let word = self.cursor.dotted_name();
         let is_whole = match self.cursor.peek() {
             b',' | b')' => !word.is_empty(),
-            // A suffix may stand behind the blank.
+            // A suffix may follow the blank.
             b' ' => self.cursor.peek_at(1) == b'=' && !word.is_empty(),
             _ => false,
         };

@@ -143,7 +143,7 @@ fn read_returns(cursor: &mut Cursor, schema: &mut Schema) -> Parsed<()> {
 fn read_argument(cursor: &mut Cursor, is_result: bool) -> Parsed<Argument> {
     let (real_ty, alias, fixed_length) = read_marked_type(cursor)?;
     let before_name = cursor.pos();
-    // A result's name stands on the same line: what follows the line is no part of the schema.
+    // A result's name stands on the same line: what follows the line is not a part of the schema.
     if is_result {
         cursor.skip_blanks()
     } else {
@@ -243,7 +243,7 @@ fn read_marked_tuple(cursor: &mut Cursor, alias: &mut Option<AliasInfo>) -> Pars
 fn read_alias(cursor: &mut Cursor) -> Parsed<AliasInfo> {
     let mut alias = AliasInfo::default();
     cursor.expect(b'(')?;
-    // A set that nobody named (`Tensor!`), as it prints.
+    // An unnamed alias set (`Tensor!`), as it prints.
     if cursor.eat_str("$0! -> )") {
         return Ok(AliasInfo { before: vec![Symbol::new("$0")], is_write: true, ..AliasInfo::default() });
     }
@@ -399,7 +399,7 @@ fn read_tuple(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
     while !cursor.eat(b')') {
         values.push(read_value(cursor, elements.get(values.len()).unwrap_or(ty))?);
         cursor.skip_space();
-        // One element has a comma behind it.
+        // One element has a comma after it.
         if !cursor.eat(b',') && cursor.peek() != b')' {
             return Err(cursor.expected("`,` or `)`"));
         }

@@ -81,7 +81,7 @@ pub fn is_subtype_of(sub: &Type, sup: &Type, hierarchy: &dyn Hierarchy) -> bool 
     sub == sup || Comparison::new(hierarchy, None).subtype(sub, sup)
 }
 
-/// Like [`is_subtype_of`]; for the answer "no", says why in PyTorch's words, if there is more to say than
+/// Like [`is_subtype_of`]; for the answer "no", says why in PyTorch's wording, if there is more to say than
 /// the two types.
 pub fn why_not_subtype(sub: &Type, sup: &Type, hierarchy: &dyn Hierarchy) -> Result<(), String> {
     let mut why = String::new();
@@ -471,7 +471,7 @@ mod tests {
             ("(int)", "(int, float)"),
             ("Scalar", "Union(float, int)"),
         ] {
-            assert!(!subtype(a, b), "{a} is no {b}");
+            assert!(!subtype(a, b), "{a} is not a {b}");
         }
     }
 

@@ -18,7 +18,7 @@ pub struct Symbol(u32);
 static NUMBERS: LazyLock<RwLock<HashMap<&'static str, u32>>> = LazyLock::new(RwLock::default);
 
 /// Names by number, in segments of `FIRST`, `FIRST`, `2 * FIRST`, `4 * FIRST`, ... places. A segment never moves, so that
-/// nobody who reads waits for somebody who interns.
+/// readers never wait for writers.
 static NAMES: [OnceLock<Segment>; SEGMENTS] = [const { OnceLock::new() }; SEGMENTS];
 
 type Segment = Box<[OnceLock<&'static str>]>;
@@ -59,7 +59,7 @@ impl Symbol {
         Symbol(number)
     }
 
-    /// The symbol of a name that somebody interned before.
+    /// The symbol of a name that was interned before.
     pub fn existing(name: &str) -> Option<Symbol> {
         NUMBERS.read().get(name).map(|number| Symbol(*number))
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back_whoever_interns() {
+    fn names_come_back_from_any_thread() {
         let name = |n: usize| format!("symbol-test::{n}");
         let threads: Vec<_> = (0..4)
             .map(|_| std::thread::spawn(move || (0..9000).map(|n| Symbol::new(&name(n))).collect::<Vec<_>>()))

@@ -212,7 +212,7 @@ pub(super) fn write_exact(out: &mut String, tensor: &Tensor) {
     out.push_str("\")");
 }
 
-/// Reads what [`write_exact`] wrote, the cursor behind the opening bracket.
+/// Reads what [`write_exact`] wrote, the cursor after the opening bracket.
 pub(super) fn read_exact(cursor: &mut Cursor) -> Option<Tensor> {
     let ty = super::type_parse::read_type(cursor).ok()?;
     let known = ty.as_tensor()?;
@@ -358,7 +358,7 @@ fn place_by_matrix(matrices: &[(Vec<usize>, Vec<f64>)], sizes: &[i64]) -> Option
     Some(ordered.into_iter().flat_map(|(_, cells)| cells.iter().copied()).collect())
 }
 
-/// The number in `{0.5}` or `{(1,2)}`, the cursor behind the opening brace. None (and the cursor where it was)
+/// The number in `{0.5}` or `{(1,2)}`, the cursor after the opening brace. None (and the cursor where it was)
 /// if something else stands there.
 pub(super) fn read_braced(cursor: &mut Cursor) -> Option<Scalar> {
     let start = cursor.pos();

@@ -76,7 +76,7 @@ fn names_of_onnx_are_kept() {
     assert_eq!(printed(text), text);
 }
 
-/// A FileCheck test, or whoever asks for it, sees symbolic sizes.
+/// FileCheck tests, or callers on request, see symbolic sizes.
 #[test]
 fn symbols_are_shown_on_request() {
     let text = "graph(%x : Float(SS(-2))):\n  return (%x)\n";

@@ -115,7 +115,7 @@ fn eat_brackets(cursor: &mut Cursor) -> bool {
     false
 }
 
-/// Steps over blanks where a bracket stands behind them, so that `Float (2, 3)` reads as `Float(2, 3)`.
+/// Steps over blanks where a bracket follows them, so that `Float (2, 3)` reads as `Float(2, 3)`.
 fn skip_to_bracket(cursor: &mut Cursor) {
     let start = cursor.pos();
     cursor.skip_blanks();
@@ -260,7 +260,7 @@ fn read_union(cursor: &mut Cursor) -> Parsed<Type> {
     Ok(super::subtype::union(&members))
 }
 
-/// The members of a union. PyTorch's printer sets commas wrongly before and behind `Scalar`: `Union(, str, Scalar)`,
+/// The members of a union. PyTorch's printer sets commas wrongly before and after `Scalar`: `Union(, str, Scalar)`,
 /// `Union(TensorScalar)`.
 fn read_members(cursor: &mut Cursor, close: u8) -> Parsed<Vec<Type>> {
     cursor.skip_space();
@@ -284,7 +284,7 @@ fn read_members(cursor: &mut Cursor, close: u8) -> Parsed<Vec<Type>> {
     }
 }
 
-/// `<Name>` behind `Enum` or `InterfaceType`.
+/// `<Name>` after `Enum` or `InterfaceType`.
 fn read_angle_name<'a>(cursor: &mut Cursor<'a>, what: &str) -> Parsed<&'a str> {
     cursor.advance(1);
     let start = cursor.pos();

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_types_are_one_whoever_makes_them() {
+    fn equal_types_are_one_from_any_thread() {
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 std::thread::spawn(|| (0..500).map(|n| doubled(Type::int(), n % 50)).collect::<Vec<_>>())

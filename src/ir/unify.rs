@@ -126,7 +126,7 @@ impl Unifier<'_> {
     }
 }
 
-/// The type that covers all of a non-empty list; the error says in PyTorch's words which element does not fit.
+/// The type that covers all of a non-empty list; the error says in PyTorch's wording which element does not fit.
 pub fn unify_list(
     types: &[Type],
     hierarchy: &dyn Hierarchy,
@@ -277,7 +277,7 @@ pub fn match_type_variables(
         (TypeKind::Await(_), _) => Err(format!("Cannot match an await to {}", actual.repr())),
         (TypeKind::RRef(_), _) => Err(format!("Cannot match a rref to {}", actual.repr())),
         (TypeKind::Optional(f), TypeKind::Optional(a)) => matching(f, a),
-        // It tells nothing of T: who needs that finds it missing.
+        // It does not determine T: uses of T find it missing.
         (TypeKind::Optional(_), TypeKind::None) => Ok(()),
         (TypeKind::Optional(f), _) => matching(f, actual),
         (TypeKind::Dict(fk, fv), TypeKind::Dict(ak, av)) => {

@@ -23,7 +23,7 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// After so many violations the rest of a graph is not checked.
+/// Maximum number of violations, after which the rest of a graph is not checked.
 const MAX_VIOLATIONS: usize = 100;
 /// How deep graphs may stand inside attributes.
 const MAX_SUBGRAPHS: usize = 64;
@@ -259,7 +259,7 @@ impl<'g> Walk<'g> {
     fn op(&mut self, op: OpId, block: BlockId, report: &mut Violations) -> bool {
         let graph = self.graph;
         if !graph.is_live(op) {
-            report.error(graph, graph.terminator(block), "an erased op stands in a block");
+            report.error(graph, graph.terminator(block), "an erased op is in a block");
             return false;
         }
         self.program_order.push(op);
@@ -268,7 +268,7 @@ impl<'g> Walk<'g> {
             return false;
         }
         if graph.parent(op) != Some(block) {
-            report.error(graph, op, "the op stands in a block that is not its parent");
+            report.error(graph, op, "the op is in a block that is not its parent");
         }
         let previous = graph.prev(op);
         if previous.is_some_and(|p| graph.next(p) != Some(op) || !graph.is_before(p, op))
@@ -497,7 +497,7 @@ mod tests {
             assert!(found.iter().any(|m| m == message), "{found:?}");
         };
         check(&|g| g.blocks[block.index()].owner = OpId::NONE, "a block names another op as its owner");
-        check(&|g| g.ops[op.index()].parent = block, "the op stands in a block that is not its parent");
+        check(&|g| g.ops[op.index()].parent = block, "the op is in a block that is not its parent");
         check(
             &|g| {
                 let x = g.inputs()[0];
@@ -528,7 +528,7 @@ mod tests {
         impl DialectLaws for NoIf {
             fn check(&self, graph: &Graph, op: OpId, report: &mut Violations) {
                 if graph.kind(op) == "prim::If" {
-                    report.error(graph, op, "`prim::If` may not stand at this stage");
+                    report.error(graph, op, "`prim::If` is not allowed at this stage");
                 }
             }
         }

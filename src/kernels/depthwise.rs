@@ -89,7 +89,7 @@ pub(super) struct Slide<'a> {
     pub stage: &'a Stage,
 }
 
-/// Bytes behind the quads that a load of a whole vector reaches.
+/// Bytes after the quads that a load of a whole vector reaches.
 pub(super) const SLACK: usize = PANEL * QUAD;
 
 impl Slide<'_> {
@@ -245,7 +245,7 @@ unsafe fn panels_avx512<const P: usize, const BOUNDED: bool>(job: &Slide<'_>, fi
         }
     }
     let shared = wide::Shared::of(job.stage);
-    // SAFETY: quads are read up to `SLACK` behind the last place, weights and the stage's numbers for padded channels, all
+    // SAFETY: quads are read up to `SLACK` past the last place, weights and the stage's numbers for padded channels, all
     // inside by `Slide::check`; `left` bytes are written to each of the results, which are those of `out`.
     unsafe {
         for result in 0..out.len() / p.channels {
@@ -258,7 +258,7 @@ unsafe fn panels_avx512<const P: usize, const BOUNDED: bool>(job: &Slide<'_>, fi
                         let (x, w) = (wide::load(quads, i * SLACK), wide::load(weights, i * SLACK));
                         *sum = _mm512_dpbusd_epi32(*sum, x, w);
                     }
-                    // Behind the last tap nothing is read, and the pointer may leave the slice.
+                    // After the last tap nothing is read, and the pointer may leave the slice.
                     (quads, weights) = (quads.wrapping_add(tap), weights.wrapping_add(padded));
                 }
             }
@@ -348,7 +348,7 @@ unsafe fn eight_avx2<const TAPS: usize, const SMALL: bool>(job: &Slide<'_>, firs
     let (step, tap) = (job.stride * p.channels * QUAD, job.dilation * p.channels * QUAD);
     let taps = p.row_quads() * p.columns;
     let shared = narrow::Shared::of(job.stage);
-    // SAFETY: quads are read up to `SLACK` behind the last place, weights and the stage's numbers for padded channels, all
+    // SAFETY: quads are read up to `SLACK` past the last place, weights and the stage's numbers for padded channels, all
     // inside by `Slide::check`; `left` bytes are written to each of the results, which are those of `out`.
     unsafe {
         let weights = p.weights.as_ptr().add(p.begin + first * QUAD);
@@ -397,7 +397,7 @@ fn slide_loop(job: &Slide<'_>, out: &mut [u8]) {
             let first = panel * PANEL;
             let (mut sums, mut inputs) = ([0i32; PANEL], [0i32; PANEL]);
             for rows in 0..p.row_quads() {
-                // What fills the last quad is no input.
+                // What fills the last quad is not an input.
                 let real = (p.rows - rows * QUAD).min(QUAD);
                 for column in 0..p.columns {
                     let place = (result * job.stride + column * job.dilation) * p.channels + first;

@@ -369,7 +369,7 @@ pub(super) mod wide {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
     #[inline]
     pub fn bytes(v: [__m512i; 4]) -> __m512i {
-        // Packing works within 128 bits: its doublewords are those of the four vectors in turn.
+        // Packing works within 128 bits: its doublewords are those of the four vectors, interleaved.
         let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
         let (low, high) = (_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
         _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high))

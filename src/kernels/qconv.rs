@@ -229,7 +229,7 @@ impl PackedConv {
                     .map(|(i, w)| {
                         let n = w.outputs();
                         let bias = bias.map(|b| &b[i * n..(i + 1) * n]);
-                        // Weights that pad runs are no weights.
+                        // Weights that pad runs are not weights.
                         let depth = taps * (self.merged.channels / self.merged.groups);
                         let plan = Plan { depth, ..w.plan(input, bias, relu)? };
                         Stage::rounding(plan, output, self.engine)
@@ -397,7 +397,7 @@ impl PackedConv {
 }
 
 /// Copies `len` bytes and up to `SLACK` more where both sides have them, in steps whose length the compiler knows: a call
-/// for a few bytes would take longer. What comes behind is written later, or meets weights that are 0.
+/// for a few bytes would take longer. What comes after is written later, or meets weights that are 0.
 #[inline(always)]
 fn copy(from: &[u8], len: usize, to: &mut [u8]) {
     #[inline(always)]
@@ -508,7 +508,7 @@ impl Gather<'_> {
 
     /// Images with their padding and its sizes, for products that read rows where they lie; themselves where they have no
     /// padding. None where it is better to gather: lines too short for whole tiles, padding much larger than the images, or
-    /// sums of rows that reads behind a run would spoil.
+    /// sums of rows that reads past a run would spoil.
     fn padded_image(&self, batch: usize, stages: &[Stage]) -> Result<Option<(InOrder<'_, u8>, Space)>> {
         const SHORT: usize = 12;
         const SMALL: usize = 1 << 20;
@@ -567,7 +567,7 @@ impl Gather<'_> {
         Some(at * g.channels)
     }
 
-    /// Copies the inputs of a group for results from `from` on; each row has `stride` bytes, and behind the last one there
+    /// Copies the inputs of a group for results from `from` on; each row has `stride` bytes, and after the last one there
     /// are `SLACK`. `steps` are those of the runs where all taps are inside. What pads runs is left as it comes.
     fn rows(&self, group: usize, from: usize, steps: &[usize], stride: usize, to: &mut [u8]) {
         let (g, run) = (self.geometry, Run::of(self.geometry));

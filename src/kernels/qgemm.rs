@@ -88,7 +88,7 @@ fn mismatch(what: &str) -> Diagnostic {
 }
 
 impl PackedWeights {
-    /// Packs `outputs` rows of `depth` weights. Fails if there are not so many, or if scales do not fit.
+    /// Packs `outputs` rows of `depth` weights. Fails if the number differs, or if scales do not fit.
     pub fn new(
         weights: &[i8],
         outputs: usize,

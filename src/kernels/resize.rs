@@ -53,7 +53,7 @@ pub struct Axis {
 /// For each result the first element it is made of, and a weight for it and those that follow.
 pub struct Weights {
     taps: Vec<(usize, Vec<i16>)>,
-    /// Bits behind the point of the weights.
+    /// Bits after the point of the weights.
     precision: u32,
 }
 

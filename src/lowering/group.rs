@@ -80,7 +80,7 @@ pub struct RowReduction {
 /// Something to store: an output, or its part along a dimension, or what an input becomes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// Which output of the group; those behind the last are [`GroupProgram::writes`].
+    /// Which output of the group; those after the last are [`GroupProgram::writes`].
     pub output: usize,
     /// The value.
     pub value: Sv,
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
             fusion::CHUNK => self.chunk(op),
             fusion::CONCAT => self.concat(op),
             fusion::COPY => self.copy(op),
-            _ if !self.writes.is_empty() => Err(self.refuse(op, "it stands behind a write")),
+            _ if !self.writes.is_empty() => Err(self.refuse(op, "it follows a write")),
             fusion::sums::BLOCK_SUMS => self.block_sums(op),
             _ if self.row_meaning(op).is_some() => self.along_rows(op),
             _ => self.elementwise(op),
@@ -382,7 +382,7 @@ impl<'a> Reader<'a> {
         let mut forms = SmallVec::new();
         for (at, (inst, dtype)) in insts.iter().enumerate() {
             let value = match inst {
-                // What is not needed maps to something that nobody looks at.
+                // Unneeded values map to something that is never read.
                 _ if !needed[at] => whole.value,
                 Inst::Param(n) if self.params[*n as usize] == Source::Load => {
                     let load = self.params[..*n as usize].iter().filter(|s| **s == Source::Load).count();
@@ -402,17 +402,17 @@ impl<'a> Reader<'a> {
         Tensor { value: map[whole.value.index()], has_dims: whole.has_dims, leaves, form }
     }
 
-    /// Stores a value where an input lies. Nothing that comes behind it reads.
+    /// Stores a value where an input lies. Nothing that comes after it reads.
     fn copy(&mut self, op: OpId) -> Result<()> {
         let [target, value] = [0, 1].map(|n| self.graph.operand(op, n));
         let (Some(target), Some(value)) = (target, value) else {
             return Err(self.refuse(op, "it needs a tensor and what it becomes"));
         };
         let input = self.graph.inputs().iter().position(|input| *input == target);
-        let input = input.ok_or_else(|| self.refuse(op, "it writes to what is no input"))?;
+        let input = input.ok_or_else(|| self.refuse(op, "it writes to a value that is not an input"))?;
         let value = self.tensor(op, value)?;
         let InputSig::Tensor(dtype, has_dims) = self.inputs[input] else {
-            return Err(self.refuse(op, "it writes to what is no tensor"));
+            return Err(self.refuse(op, "it writes to a value that is not a tensor"));
         };
         if self.program.dtype(value.value) != dtype || has_dims != value.has_dims {
             return Err(self.refuse(op, "what it copies is of another dtype or rank"));

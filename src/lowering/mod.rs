@@ -1,11 +1,11 @@
 //! Lowering: from a fusion group to loops.
 //!
 //! [`GroupProgram::new`] reads a group's graph, op row by op row, into one scalar program with loads and
-//! stores at its borders. [`Plan::new`] looks at actual sizes and strides: it broadcasts, merges dimensions
+//! stores at its borders. [`Plan::new`] reads actual sizes and strides: it broadcasts, merges dimensions
 //! and names the contiguity pattern, which together with dtypes is the specialization key ([`Key`]).
 //! [`nest::lower`] writes the loop nest of a key as IR of the `loop` dialect. Groups that combine rows have their own
-//! plan and nest (`row_plan`, `row_nest`). [`pass::PASS`] does all of it for the groups of a module whose types tell enough.
-//! [`scalars`] makes kernels of loops over numbers.
+//! plan and nest (`row_plan`, `row_nest`). [`pass::PASS`] does all of it for the groups of a module with sufficiently known
+//! types. [`scalars`] makes kernels of loops over numbers.
 //!
 //! Ops outside of groups are lowered by what is registered for them ([`convert`]).
 //!

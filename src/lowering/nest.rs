@@ -67,7 +67,7 @@ pub struct Nest {
     pub stores: Vec<(DType, Vec<Stride>)>,
     /// Element types of the loads' buffers.
     pub loads: Vec<(DType, Vec<Stride>)>,
-    /// Stores through whose buffers is read what they write to; parameters of the program behind those of `loads`.
+    /// Stores through whose buffers is read what they write to; parameters of the program after those of `loads`.
     pub in_place: Vec<usize>,
     /// Dtypes of scalar parameters: int64, float64 or bool.
     pub scalars: Vec<DType>,

@@ -1,21 +1,23 @@
 //! The pass `lower-fusion`: the loops of fusion groups become functions of the module, kernels of the `loop` dialect.
 //!
-//! A kernel is made for what is known of a group's inputs, so that types must tell dtype, sizes and strides of all of them.
+//! A kernel is made for what is known of a group's inputs, so that dtype, sizes and strides of all of them must be known:
+//! from their types, or from the types of the function's inputs by inference.
 //! The group stays, as its work op by op is what sizes that were not foreseen need; its attribute `kernels` names the
 //! functions in the order in which they run ([`record`]), and they are what runs. A group that stays without says why in its attribute `not_lowered`.
 
 use super::record::{is_lowered, made_for, record};
 use super::{GroupProgram, InputSig, Plan, Target, lower};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::Known;
 use crate::dialects::{NOT_LOWERED, Registry, fusion};
 use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, Type, TypeKind, derived_schema};
-use crate::passes::{Context, Pass, PassOption};
+use crate::passes::{Context, Pass, PassOption, inferred_type, known_values};
 use crate::tensor::Layout;
 
 /// The pass, for the table of a toolkit.
 pub const PASS: Pass = Pass::module(
     "lower-fusion",
-    "Adds the loops of fusion groups to the module, as functions; types must tell the sizes of what groups take",
+    "Adds the loops of fusion groups to the module, as functions, where the sizes of their inputs are known",
     run,
 )
 .options(&[PassOption::choice("target", &["cpu", "gpu"], "the machine that loops are arranged for")]);
@@ -41,6 +43,10 @@ fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
         let graph = &mut function.graph;
         let groups: Vec<OpId> =
             graph.all_ops().into_iter().filter(|op| fusion::is_group(graph.kind(*op))).collect();
+        if groups.iter().all(|op| is_lowered(graph, *op)) {
+            continue;
+        }
+        let types = known_values(graph, context);
         for (n, op) in groups.into_iter().enumerate() {
             if is_lowered(graph, op) {
                 continue;
@@ -49,7 +55,7 @@ fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
                 break;
             }
             changed = true;
-            match loops_of(graph, op, context.registry, target) {
+            match loops_of(graph, op, &types, context.registry, target) {
                 Ok(done) => made.extend(named(graph, op, &prefix(*name, n), done)),
                 Err(error) => {
                     context.count("groups not lowered", 1);
@@ -70,16 +76,18 @@ fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
 /// Kernels, and what they were made for.
 type Done = (Vec<Graph>, Vec<String>);
 
-fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Result<Done> {
+fn loops_of(graph: &Graph, op: OpId, types: &[Known], registry: &Registry, target: Target) -> Result<Done> {
     let body = fusion::subgraph(graph, op).ok_or_else(|| Diagnostic::verify("a group without a subgraph"))?;
     let mut inputs = Vec::new();
     let mut layouts = Vec::new();
     for (inner, outer) in body.inputs().iter().zip(graph.operands(op)) {
         // The group's graph may know less than the place where it stands.
         let (input, layout) =
-            known(graph.ty(*outer)).or_else(|| known(body.ty(*inner))).ok_or_else(|| {
+            known(&inferred_type(graph, types, *outer)).or_else(|| known(body.ty(*inner))).ok_or_else(|| {
                 let name = graph.display_name(*outer);
-                Diagnostic::unsupported(format!("types do not tell dtype, sizes and strides of %{name}"))
+                Diagnostic::unsupported(format!(
+                    "dtype, sizes and strides of %{name} are not known (--input gives those of arguments, the pass freeze those of weights)"
+                ))
             })?;
         inputs.push(input);
         layouts.push(layout);
@@ -90,7 +98,7 @@ fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Res
     Ok((kernels, made_for(target, &inputs, &plan.parts)))
 }
 
-/// What a type tells of an input, if it is enough.
+/// What is known of an input from its type, if it is enough.
 pub fn known(ty: &Type) -> Option<(InputSig, Option<Layout>)> {
     Some(match ty.kind() {
         TypeKind::Int => (InputSig::Int, None),

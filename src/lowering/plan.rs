@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 /// One buffer of a launch: which tensor, and the layout through which the launch sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// Output of the group for stores, or behind the last of these a write; input for loads.
+    /// Output of the group for stores, or after the last of these a write; input for loads.
     pub tensor: usize,
     /// First element, counted in elements of the storage.
     pub offset: usize,
@@ -34,7 +34,7 @@ pub struct Part {
     pub stores: Vec<Access>,
     /// Loads, one for each of the group's that the pieces need; `used` says which.
     pub loads: Vec<Access>,
-    /// Which of the group's loads; behind those of `loads` come those of `in_place`.
+    /// Which of the group's loads; after those of `loads` come those of `in_place`.
     pub used: Vec<usize>,
     /// Stores through whose buffers inputs are read that they write to, one for each such load.
     pub in_place: SmallVec<[usize; 2]>,

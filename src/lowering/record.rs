@@ -1,5 +1,5 @@
 //! What a group records of the kernels that `lower-fusion` made of it: their functions in the attribute `kernels`, and what
-//! they were made for in `lowered_for`. By these two whoever runs the group finds kernels that fit a call, after passes have
+//! they were made for in `lowered_for`. By these two the runtime of the group finds kernels that fit a call, after passes have
 //! changed them too.
 
 use super::{InputSig, Key, Part, RowStore, Stride, Target};

@@ -205,7 +205,7 @@ fn kind_of(group: &GroupProgram, rows: &RowDomain, piece: usize, place: &Layout)
     }
 }
 
-/// Merged sizes and the strides of each access: those of the dimensions that tell rows apart, then the one of a row.
+/// Merged sizes and the strides of each access: those of the dimensions that distinguish rows, then the one of a row.
 type Merged = (SmallVec<[i64; 4]>, Vec<SmallVec<[i64; 4]>>);
 
 fn merged(rows: &RowDomain, wide: &[(usize, Layout)]) -> Result<Merged> {
@@ -231,7 +231,7 @@ fn merged(rows: &RowDomain, wide: &[(usize, Layout)]) -> Result<Merged> {
 /// Where a piece is stored, seen as the elements that are reduced.
 fn store_layout(rows: &RowDomain, place: &Layout, number: bool) -> Result<Layout> {
     if !place.is_contiguous() {
-        return refuse("of elements that do not lie row after row");
+        return refuse("of elements that are not in row-major order");
     }
     if !number {
         return Ok(place.clone());

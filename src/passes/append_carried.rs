@@ -1,6 +1,6 @@
-//! Lists that a loop carries and copies with one item more in each turn are appended to instead: `items = items + [x]` is done in
-//! the time of one append. The list must be empty when the loop begins, and nothing but the loop may see it meanwhile; a new one
-//! is made for each run. So the lists grow that a forward keeps for its backward.
+//! Lists that a loop carries and copies with one item more in each iteration are appended to instead: `items = items + [x]` is
+//! done in the time of one append. The list must be empty when the loop begins, and nothing but the loop may see it meanwhile; a
+//! new one is made for each run. So the lists grow that a forward keeps for its backward.
 //!
 //! Those that it copies with another item in a place, or without the last one, as gradients of lists are, are written to in the
 //! same way: the loop begins with a copy of its own.
@@ -36,7 +36,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// A list of which a turn changes an item, or takes the last one away.
+/// A list of which an iteration changes an item, or takes the last one away.
 struct Change {
     param: ValueId,
     body: BlockId,
@@ -63,7 +63,7 @@ impl Change {
                 graph.kind(user).as_str(),
                 "aten::len" | "aten::__getitem__" | "aten::slice" | "aten::add" | "aten::list"
             );
-            // The last item goes at the end of the turn, another is set where the op stands.
+            // The last item goes at the end of the iteration, another is set where the op stands.
             reads && (shortens || graph.ancestor_in(user, body).is_some_and(|at| graph.is_before(at, made)))
         };
         let is_own = graph.operand(made, 0) == Some(param)
@@ -125,7 +125,7 @@ fn is_all_but_the_last(graph: &Graph, slice: OpId, list: ValueId) -> bool {
     begins && is_every && is_end
 }
 
-/// A list that grows by an item a turn.
+/// A list that grows by an item per iteration.
 struct Growth {
     param: ValueId,
     /// The op that makes the longer list, the one that makes a list of the item, and the item.

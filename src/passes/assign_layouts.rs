@@ -1,9 +1,9 @@
 //! Chooses how images lie in memory between layers: packed convolutions give results with their channels innermost, and
-//! what follows takes them so. Where strides are visible (outputs of the graph, ops that look at strides, ops that draw
+//! what follows takes them so. Where strides are visible (outputs of the graph, ops that read strides, ops that draw
 //! random numbers, control flow, containers) the tensor gets the strides back that it would have had.
 //!
-//! Elements do not change, only where they lie. Which ops look at strides is said by rows. A layer stays as it is where
-//! something is written that may lie in another order, or where the strides to be restored behind it are not known.
+//! Elements do not change, only where they lie. Which ops read strides is said by rows. A layer stays unchanged where
+//! something is written that may lie in another order, or where the strides to be restored after it are not known.
 
 use super::layer_parts::{is_restorable, known_strides, with_strides};
 use super::{Context, constants};
@@ -29,7 +29,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool
             Err(values) => keep_layers_of(graph, &mut layers, values),
         }
     };
-    if !context.step(|| format!("lets the results of {count} layers lie as their kernels make them")) {
+    if !context.step(|| format!("lets the results of {count} layers keep the layouts of their kernels")) {
         return Ok(false);
     }
     free.restore(graph);
@@ -170,7 +170,7 @@ impl Free {
         shared
     }
 
-    /// Tensors that somebody else gets hold of: outputs, items of containers, what control flow carries.
+    /// Tensors that escape: outputs, items of containers, what control flow carries.
     fn kept(&self, graph: &Graph, context: &Context<'_>) -> Vec<ValueId> {
         let mut kept: Vec<ValueId> = graph.outputs().to_vec();
         for op in graph.all_ops() {
@@ -219,7 +219,7 @@ fn takes_any(graph: &Graph, context: &Context<'_>, used: Use) -> bool {
         return graph.uses(list).all(|u| !is_list(graph, u.op) && takes_any(graph, context, u));
     }
     if graph.kind(used.op) == UNPACK {
-        // Parts of one tensor, which nobody gets hold of as a list.
+        // Parts of one tensor, which does not escape as a list.
         let parts = graph.operand(used.op, 0).and_then(|list| graph.def_op(list));
         return parts.is_some_and(|op| is_tensor_work(graph, context, op));
     }

@@ -4,7 +4,7 @@
 //! The context is a place in the text, as it is in PyTorch: this pass follows `inline`, so that a called function is part of
 //! the context that it is called in, and constant propagation, so that the context's settings are constants. Work that a
 //! fork does is not part of it. What PyTorch refuses when the function is first called becomes a raise at the start of the
-//! graph. Ops that are cast already stay as they are.
+//! graph. Ops that are cast already stay unchanged.
 
 use super::{Context, PassOption, constants};
 use crate::diag::Result;
@@ -236,7 +236,7 @@ fn settings(graph: &Graph, object: ValueId, outside: State) -> Result<State, Ref
     }
 }
 
-/// What an attribute of an object is set to in its graph: None where nothing sets it, then None where it is no constant.
+/// What an attribute of an object is set to in its graph: None where nothing sets it, then None where it is not a constant.
 fn attribute(graph: &Graph, object: ValueId, name: &str) -> Option<Option<Value>> {
     let set = graph.uses(object).map(|site| site.op).find(|op| {
         graph.kind(*op) == "prim::SetAttr"

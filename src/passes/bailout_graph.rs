@@ -1,6 +1,6 @@
 //! What is left of a graph from a guard on, as a graph of its own: the rest of the guard's block, the rest of what the block stands in
-//! (further turns of a loop, what follows a condition), and so on to the end. No guard is in it, and nothing that was known of
-//! types. No pass itself; `insert-bailouts` asks what a rest takes, the runtime makes it when a guard misses.
+//! (further iterations of a loop, what follows a condition), and so on to the end. No guard is in it, and nothing that was known
+//! of types. No pass itself; `insert-bailouts` asks what a rest takes, the runtime makes it when a guard misses.
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::profiling::{BAILOUT, GUARD};
@@ -21,7 +21,7 @@ pub fn bailout_rest(template: &Graph, index: i64) -> Result<Graph> {
     let mut plain = template.clone();
     pass_on(&mut plain, Some(op));
     let takes = plain.operands(op).to_vec();
-    let (rest, captured) = Rest::new(&plain, &takes).build(op)?;
+    let (rest, captured) = Continuation::new(&plain, &takes).build(op)?;
     if captured.len() > takes.len() {
         let value = plain.display_name(captured[takes.len()]);
         return Err(Diagnostic::verify(format!(
@@ -34,7 +34,7 @@ pub fn bailout_rest(template: &Graph, index: i64) -> Result<Graph> {
 /// The values that the rest from a guard on takes: what is guarded, and what else is alive there.
 pub(super) fn live_at(graph: &Graph, guard: OpId) -> Result<Vec<ValueId>> {
     let guarded: Vec<ValueId> = graph.operands(guard).iter().take(1).copied().collect();
-    Rest::new(graph, &guarded).build(guard).map(|(_, captured)| captured)
+    Continuation::new(graph, &guarded).build(guard).map(|(_, captured)| captured)
 }
 
 /// Whether the rest of a graph can be made from an op on: it stands in no block but those of conditions and loops.
@@ -61,7 +61,7 @@ fn pass_on(graph: &mut Graph, but: Option<OpId>) {
     }
 }
 
-struct Rest<'a> {
+struct Continuation<'a> {
     old: &'a Graph,
     new: Graph,
     map: HashMap<ValueId, ValueId>,
@@ -69,9 +69,9 @@ struct Rest<'a> {
     captured: Vec<ValueId>,
 }
 
-impl<'a> Rest<'a> {
-    fn new(old: &'a Graph, takes: &[ValueId]) -> Rest<'a> {
-        let mut rest = Rest { old, new: Graph::new(), map: HashMap::new(), captured: Vec::new() };
+impl<'a> Continuation<'a> {
+    fn new(old: &'a Graph, takes: &[ValueId]) -> Continuation<'a> {
+        let mut rest = Continuation { old, new: Graph::new(), map: HashMap::new(), captured: Vec::new() };
         for value in takes {
             rest.capture(*value);
         }
@@ -85,7 +85,7 @@ impl<'a> Rest<'a> {
             self.map.insert(result, given);
         }
         let mut block =
-            old.parent(guard).ok_or_else(|| Diagnostic::internal("a guard that stands nowhere"))?;
+            old.parent(guard).ok_or_else(|| Diagnostic::internal("a guard outside of a block"))?;
         let mut at = old.next(guard);
         loop {
             while let Some(op) = at {
@@ -102,7 +102,7 @@ impl<'a> Rest<'a> {
                     )));
                 }
             }
-            block = old.parent(owner).ok_or_else(|| Diagnostic::internal("a block that stands nowhere"))?;
+            block = old.parent(owner).ok_or_else(|| Diagnostic::internal("a block outside of a graph"))?;
             at = old.next(owner);
         }
         let outputs: Vec<ValueId> =
@@ -148,7 +148,7 @@ impl<'a> Rest<'a> {
         self.new.append(root, copy);
     }
 
-    /// Behind the end of a branch its results are those of the condition.
+    /// After the end of a branch its results are those of the condition.
     fn leave_branch(&mut self, owner: OpId, block: BlockId) {
         for (result, value) in self.old.results(owner).into_iter().zip(self.old.block_results(block).to_vec())
         {
@@ -157,19 +157,19 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Behind the end of a turn the loop goes on with as many turns fewer, each of which counts on from the turn that was left.
+    /// After the end of an iteration the loop continues with the remaining ones, which count on from the iteration that was left.
     fn go_on(&mut self, owner: OpId, body: BlockId) -> Result<()> {
         let old = self.old;
         let broken = || Diagnostic::verify("the parts of a prim::Loop do not match in number");
-        let turn = *old.params(body).first().ok_or_else(broken)?;
+        let iteration = *old.params(body).first().ok_or_else(broken)?;
         let most = old.operand(owner, 0).ok_or_else(broken)?;
-        let (turn, most) = (self.of(turn), self.of(most));
+        let (iteration, most) = (self.of(iteration), self.of(most));
         let root = self.new.root();
         let location = self.new.import_location(old, old.location_id(owner));
         let one = self.new.emit(root, Symbol::new("prim::Constant"), &[], &[Type::int()]);
         self.new.set_attr(one, "value", Attr::Int(1));
         let one = self.new.results(one)[0];
-        let done = self.number("aten::add", [turn, one]);
+        let done = self.number("aten::add", [iteration, one]);
         let left = self.number("aten::sub", [most, done]);
         let mut operands = vec![left];
         operands.extend(old.block_results(body).to_vec().into_iter().map(|value| self.of(value)));
@@ -188,7 +188,7 @@ impl<'a> Rest<'a> {
         Ok(())
     }
 
-    /// The body of the loop that goes on. The values of the turn that was left are not those of the turns to come.
+    /// The body of the loop that goes on. The values of the iteration that was left are not those of the following ones.
     fn copy_body(&mut self, body: BlockId, again: OpId, done: ValueId) {
         let old = self.old;
         let block = self.new.add_block(again);

@@ -1,9 +1,10 @@
-//! Products that a loop sums over its turns become one product behind it: `s = s + a b` in each turn is the product of what the
-//! `a` and the `b` of all turns are joined to, along what is summed over. So the gradient of a weight that every turn uses takes
+//! Products that a loop sums over its iterations become one product after it: `s = s + a b` in each is the product of what the
+//! `a` and the `b` of all iterations are joined to, along the summed dimension. So the gradient of a weight that all use takes
 //! one product, as where a loop is unrolled (`batch-mm`). The sum may begin with a tensor, or with None, as gradients do.
 //!
-//! The condition: what is summed is seen by nothing but the sum, both factors are made in the turn, and keeping them takes less
-//! memory than the product has, as far as types tell. The order of summation changes, so that results are equal up to rounding.
+//! The condition: what is summed is seen by nothing but the sum, both factors are made in the iteration, and keeping them takes
+//! less memory than the product has, as far as types determine it. The order of summation changes, so that results are equal up
+//! to rounding.
 
 use super::Context;
 use super::variables::put;
@@ -88,10 +89,10 @@ impl Sum {
         self.drop_carried(graph, op, n);
     }
 
-    /// Makes the product behind the loop, where there was a turn.
+    /// Makes the product after the loop, if it ran an iteration.
     fn joined(&self, graph: &mut Graph, op: OpId, kept: &[(ValueId, i64, bool)]) -> ValueId {
         let ty = graph.ty(graph.results(self.product)[0]).clone();
-        // In front of what follows the loop: a constant that the others are put behind.
+        // In front of what follows the loop: a constant that the others are put after.
         let next = graph.create(Symbol::new("prim::Constant"), &[], &[Type::int()]);
         graph.set_attr(next, "value", Attr::Int(0));
         graph.set_location_id(next, graph.location_id(self.product));
@@ -101,8 +102,8 @@ impl Sum {
         graph.set_location_id(choice, graph.location_id(self.product));
         graph.insert_after(choice, next);
         let len = put(graph, choice, "aten::len", &[kept[0].0], &Type::int());
-        let has_turns = put(graph, choice, "aten::gt", &[len, zero], &Type::bool());
-        graph.add_operand(choice, has_turns);
+        let has_iterations = put(graph, choice, "aten::gt", &[len, zero], &Type::bool());
+        graph.add_operand(choice, has_iterations);
         let (yes, no) = (graph.add_block(choice), graph.add_block(choice));
         let end = graph.terminator(yes);
         let mut factors = Vec::new();

@@ -3,7 +3,7 @@
 //!
 //! A sum `a b + c d` is `[a c] [b; d]`: the products are joined along what is summed over. Transposes are taken into
 //! the products, `(a b)ᵀ = bᵀ aᵀ`. A product or sum that is used elsewhere, or that reads or gives what anything in the
-//! graph writes to, is no part of a tree. The order of summation changes, so that results are equal up to
+//! graph writes to, is not a part of a tree. The order of summation changes, so that results are equal up to
 //! rounding.
 
 use super::{Context, dce};
@@ -90,7 +90,7 @@ fn reduce_trees(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, block: B
     changed
 }
 
-/// The sum of two trees that nobody else looks at is a tree.
+/// The sum of two trees without other uses is a tree.
 fn join(graph: &Graph, op: OpId, trees: &mut HashMap<OpId, Tree>) {
     let &[a, b, ..] = graph.operands(op) else { return };
     let (Some(left), Some(right)) = (graph.def_op(a), graph.def_op(b)) else { return };

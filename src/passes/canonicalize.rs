@@ -18,7 +18,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let other = |(number, value): (usize, &Option<ValueId>)| {
         value.is_some_and(|value| graph.number(value) != Some(number as u32))
     };
-    // Half of the numbers would be no numbering, so that all of them are one step.
+    // Half of the numbers would not be a numbering, so that all of them are one step.
     if !values.iter().enumerate().any(other) || !context.step(|| "numbers the values".to_string()) {
         return Ok(false);
     }

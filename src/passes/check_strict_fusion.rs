@@ -32,7 +32,7 @@ fn check(graph: &Graph, context: &Context<'_>, all: bool) -> Result<()> {
         let mut region = Region::default();
         let mut ops = graph.block_ops(graph.root());
         ops.try_for_each(|op| region.take(graph, context, op))?;
-        region.judge_ops(graph, context, None)?;
+        region.check_ops(graph, context, None)?;
     }
     for enter in graph.all_ops().into_iter().filter(|op| is_marker(graph, *op, "prim::Enter")) {
         let mut region = Region::default();
@@ -42,8 +42,8 @@ fn check(graph: &Graph, context: &Context<'_>, all: bool) -> Result<()> {
             at = graph.next(op);
         }
         let place = span_of(graph, enter);
-        region.judge_ops(graph, context, place.as_ref())?;
-        region.judge_groups(graph, context, place.as_ref())?;
+        region.check_ops(graph, context, place.as_ref())?;
+        region.check_groups(graph, context, place.as_ref())?;
     }
     Ok(())
 }
@@ -65,7 +65,7 @@ fn span_of(graph: &Graph, op: OpId) -> Option<Span> {
     }
 }
 
-/// The same in words, with a blank before it.
+/// The same as text, with a blank before it.
 fn place_of(graph: &Graph, op: OpId) -> String {
     match graph.location(op).map(|location| &location.place) {
         Some(Place::Span(span)) => {
@@ -120,7 +120,7 @@ impl Region {
         graph.block_ops(block).try_for_each(|op| self.take(graph, context, op))
     }
 
-    fn judge_ops(&self, graph: &Graph, context: &Context<'_>, place: Option<&Span>) -> Result<()> {
+    fn check_ops(&self, graph: &Graph, context: &Context<'_>, place: Option<&Span>) -> Result<()> {
         if self.unfused.is_empty() {
             return Ok(());
         }
@@ -136,7 +136,7 @@ impl Region {
         }))
     }
 
-    fn judge_groups(&self, graph: &Graph, context: &Context<'_>, place: Option<&Span>) -> Result<()> {
+    fn check_groups(&self, graph: &Graph, context: &Context<'_>, place: Option<&Span>) -> Result<()> {
         let [first, second, ..] = self.groups.as_slice() else { return Ok(()) };
         let lines: Vec<String> = self.groups.iter().map(|op| format!("\n{}", graph.op_line(*op))).collect();
         let message = format!("Found multiple fusions: {}", lines.concat());

@@ -1,7 +1,7 @@
 //! Constant pooling: each constant stands once, at the top of the graph.
 //!
 //! Two constants are one if type and value are equal; tensors compare by their elements. Constants that are objects
-//! become one only where nobody can tell (nothing writes to them, not both leave the graph). A constant depends on
+//! become one only where this is unobservable (nothing writes to them, not both leave the graph). A constant depends on
 //! nothing, so that it may stand anywhere above its uses.
 
 use super::{Context, cse};

@@ -2,11 +2,11 @@
 //!
 //! An op runs at compile time if all its operands are constants, it does nothing but compute, and nothing in the
 //! graph writes to what it reads or gives. A branch on a constant becomes the block that it takes, a loop that makes
-//! no turn goes, and results that are the same on all ways are taken from outside. An op that raises stays, and
+//! no iterations is removed, and results that are equal on all paths are taken from outside. An op that raises stays, and
 //! raises when it runs. Dead code is removed where anything changed.
 //!
 //! With objects (lists, tensors) among the results, a run of the function gives the same object as the one before,
-//! as in PyTorch; [`immutable_types`] leaves objects alone and changes nothing that anybody can tell. Nor does [`fold`], which makes
+//! as in PyTorch; [`immutable_types`] leaves objects alone and changes nothing observable. Nor does [`fold`], which makes
 //! tensors too where they stay inside the graph: a plan's weights turned and gathered once, not at each call.
 
 use super::{Context, Meanings, constants, cse, dce, walk};
@@ -34,8 +34,8 @@ pub(super) fn immutable_types(graph: &mut Graph, context: &Context<'_>) -> Resul
     propagate(graph, context, None, false)
 }
 
-/// Tensors are made constants where no result of the graph, and nothing that was given to it, may hold them: whoever calls
-/// cannot tell them from fresh ones. Views may be of any size. Records no gradients, as plans do not.
+/// Tensors are made constants where no result of the graph, and nothing that was given to it, may hold them: whatever calls
+/// cannot distinguish them from fresh ones. Views may be of any size. Records no gradients, as plans do not.
 pub(super) fn fold(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = AliasDb::new(context.registry, Some(context.module), graph);
     propagate(graph, context, Some(db), true)
@@ -78,7 +78,7 @@ impl Propagation<'_> {
     fn op(&mut self, graph: &mut Graph, op: OpId) {
         match graph.kind(op).as_str() {
             "prim::If" => self.branch(graph, op),
-            "prim::Loop" => self.turns(graph, op),
+            "prim::Loop" => self.loop_op(graph, op),
             "prim::Constant" => {}
             _ if graph.nested_blocks(op).is_empty() => self.compute(graph, op),
             _ => self.nested(graph, op),
@@ -106,7 +106,7 @@ impl Propagation<'_> {
         }
     }
 
-    fn turns(&mut self, graph: &mut Graph, op: OpId) {
+    fn loop_op(&mut self, graph: &mut Graph, op: OpId) {
         let most = graph.operand(op, 0).and_then(|value| constants::int_of(graph, value));
         let start = graph.operand(op, 1).and_then(|value| constants::bool_of(graph, value));
         if most.unwrap_or(1) > 0 && start.unwrap_or(true) {
@@ -172,14 +172,14 @@ impl Propagation<'_> {
         let results = eval::call(&row, &values, node, &self.run).ok()?;
         let fits = results.len() == types.len();
         let plain = |value: &Value| !matches!(value, Value::Tensor(t) if t.requires_grad());
-        // A truth value is a number where a program of torch.export casts it to one; a constant would be none.
+        // A truth value is a number where a program of torch.export casts it to one; a constant would not be.
         let cast =
             |(value, ty): (&Value, &Type)| matches!(value, Value::Bool(_)) && *ty.kind() == TypeKind::Number;
         (fits && results.iter().all(plain) && !results.iter().zip(&types).any(cast))
             .then(|| results.into_iter().collect())
     }
 
-    /// Whether nobody outside of the graph may come to hold a result.
+    /// Whether a result cannot escape the graph.
     fn stays_inside(&self, graph: &Graph, op: OpId) -> bool {
         let Some(db) = &self.db else { return false };
         let mutable: Vec<ValueId> =
@@ -231,7 +231,7 @@ pub(super) fn number_row(
 }
 
 /// Whether a result is a list of what may be None or goes into one. PyTorch has no such constants, and takes what is in such a
-/// list for something that anybody may write to; so this pass leaves both as they are, and only [`fold`] computes them.
+/// list for something that may be written to; so this pass leaves both as they are, and only [`fold`] computes them.
 fn joins_optionals(graph: &Graph, op: OpId) -> bool {
     let holds_none = |ty: &Type| ty.element().is_some_and(|e| matches!(e.kind(), TypeKind::Optional(_)));
     graph.results(op).iter().any(|result| {

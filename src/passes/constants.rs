@@ -25,7 +25,7 @@ pub(super) fn int_of(graph: &Graph, value: ValueId) -> Option<i64> {
     }
 }
 
-/// The ints of a list that is a constant, or made of constants. Whoever asks knows that nothing writes to it.
+/// The ints of a list that is a constant, or made of constants. The caller knows that nothing writes to it.
 pub(super) fn ints_of(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
     if let Some(list) = value_of(graph, value) {
         return list.to_ints().ok();

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 /// What an op does to a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It looks at it, or copies it.
+    /// It reads it, or copies it.
     Read,
     /// It asks for the item under a key.
     Get { key: ValueId },
@@ -31,7 +31,7 @@ pub(super) enum Access {
     Insert,
     /// It takes an item out and gives it.
     Pop,
-    /// It turns the order of its items round.
+    /// It reverses the order of its items.
     Reverse,
     /// It removes all items.
     Clear,
@@ -73,7 +73,7 @@ pub(super) fn accesses(
         }
         found.push((used.op, access));
     }
-    // What holds it sees no write behind it.
+    // What holds it sees no write after it.
     let is_written_behind = |holder: &OpId| {
         found.iter().filter(|(_, access)| access.writes()).any(|(op, _)| !stands_before(graph, *op, *holder))
     };
@@ -102,7 +102,7 @@ fn stands_before(graph: &Graph, mut op: OpId, other: OpId) -> bool {
     graph.is_before(op, other)
 }
 
-/// Whether a container has another name behind the end of a block, or in a loop and behind it, and this one is used no more. It
+/// Whether a container has another name after the end of a block, or in a loop and after it, and this one is used no more. It
 /// may have been made outside of the branches that it leaves.
 fn is_moved(graph: &Graph, made: ValueId, op: OpId) -> bool {
     if !is_passed_on(graph, made, op) {

@@ -1,5 +1,5 @@
-//! Activations that write and those that do not. `relu_` becomes `relu` where nobody can tell (the mutation removal's
-//! conditions); `relu` becomes `relu_` where nobody looks at its input afterwards.
+//! Activations that write and those that do not. `relu_` becomes `relu` where this is unobservable (the mutation removal's
+//! conditions); `relu` becomes `relu_` where its input is dead afterwards.
 
 use super::{Context, remove_mutation};
 use crate::analysis::AliasDb;
@@ -8,7 +8,7 @@ use crate::dialects::resolve;
 use crate::ir::{Graph, OpId, Symbol};
 use crate::tensor::DType;
 
-/// Activations that have an in-place form, and whether they give floats of what is none.
+/// Activations that have an in-place form, and whether they convert other dtypes to floats.
 const ACTIVATIONS: &[(&str, bool)] = &[
     ("aten::celu", false),
     ("aten::elu", false),

@@ -1,7 +1,7 @@
 //! Differentiable groups, as TorchScript's executors make them: ops that they have formulas for become `prim::DifferentiableGraph`
 //! ops, as large as the order of effects allows.
 //!
-//! Each block is cut at ops that act on the world. Within a stretch ops are looked at from the last to the first: a consumer takes
+//! Each block is cut at ops that act on the world. Within a stretch ops are examined from the last to the first: a consumer takes
 //! in the producers of its operands that can be moved before it, until nothing changes. Plain views are not among
 //! them, since they would be outputs that share memory with others; outputs that alias inputs or each other leave their group again; groups of fewer
 //! ops than the threshold are dissolved. The order of all of it, and so the text, is PyTorch's.
@@ -32,7 +32,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     if changed {
         context.changed();
     }
-    // Dissolved groups leave what occurs twice; as in PyTorch the whole graph is looked at in any case.
+    // Dissolved groups leave what occurs twice; as in PyTorch the whole graph is examined in any case.
     Ok(cse::run(graph, context)? || changed)
 }
 
@@ -59,7 +59,7 @@ impl Slicer<'_> {
     }
 
     /// Parts of a block between ops that nothing moves past, the last first, where there are enough ops to differentiate:
-    /// the ops before and behind them.
+    /// the ops before and after them.
     fn stretches(&self, graph: &Graph, block: BlockId) -> Vec<(Option<OpId>, Option<OpId>)> {
         let (mut out, mut count, mut end) = (Vec::new(), 0, None);
         for op in subgraphs::backwards(graph, block) {
@@ -193,7 +193,7 @@ impl Slicer<'_> {
     }
 }
 
-/// Whether an op looks at a tensor on its way: it goes with what it stands between, and counts for nothing.
+/// Whether an op profiles a tensor: it goes with what it stands between, and counts for nothing.
 fn is_profile(graph: &Graph, op: OpId) -> bool {
     graph.kind(op) == *PROFILE && graph.result_count(op) == 1
 }

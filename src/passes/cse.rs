@@ -2,7 +2,7 @@
 //!
 //! Equal are ops of one kind with the same operands, attributes and result types. The condition that makes it
 //! right: the op does nothing but compute; nothing in the graph writes to what it reads or gives; and two objects
-//! become one only where nobody outside of the graph holds both. Members of enums and functions that look equal in
+//! become one only if they do not both escape the graph. Members of enums and functions that look equal in
 //! text may be different and stay.
 
 use super::Context;
@@ -33,7 +33,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(graph.op_count() != before)
 }
 
-/// Equal ops are looked for among the users of a value that has at most so many uses, and in a table otherwise.
+/// Equal ops are looked for among the users of a value with at most this many uses, and in a table otherwise.
 const FEW: usize = 4;
 
 struct Cse<'a> {
@@ -183,7 +183,7 @@ impl Cse<'_> {
         let reads_world = facts.effects.contains(Effects::READS_WORLD) && graph.operands(op).is_empty();
         let named = || graph.result(op, 0).is_some_and(|value| is_named(graph.ty(value)));
         let kind = graph.kind(op);
-        // Each profile is of one use, and tells what came to it.
+        // Each profile is of one use, and records its values.
         let looks = kind == *PROFILE || kind == *PROFILE_OPTIONAL;
         facts.op.is_some() && harmless.contains(facts.effects) && !reads_world && !looks && !named()
     }
@@ -216,7 +216,7 @@ pub(super) fn is_named(ty: &Type) -> bool {
     matches!(ty.kind(), TypeKind::Enum(..) | TypeKind::Function(_))
 }
 
-/// Larger tensors are the same only where they lie at the same place: to look at weights would take longer than all passes.
+/// Larger tensors are the same only where they lie at the same place: to read weights would take longer than all passes.
 const MAX_COMPARED: usize = 1 << 10;
 
 /// Whether two ops have equal attributes. Tensors are equal if they have the same elements; large ones if they share them.
@@ -265,7 +265,7 @@ pub(super) fn hash_attr(attr: &Attr, state: &mut impl Hasher) {
     }
 }
 
-/// Large tensors are told apart by their sizes alone: few of them are of the same.
+/// Large tensors are distinguished by their sizes alone: few of them are of the same.
 fn hash_tensor(tensor: &Tensor, state: &mut impl Hasher) {
     const SMALL: usize = 16;
     tensor.sizes().hash(state);

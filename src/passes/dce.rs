@@ -1,10 +1,10 @@
-//! Dead code elimination: an op stays if it does something that anybody can tell.
+//! Dead code elimination: an op stays if it does something observable.
 //!
-//! Live are ops that write the world, ops that write to memory that others hold or that a later live op looks at,
-//! and all that live ops use. Results of branches, and values carried around loops, that nobody uses go too. What
-//! may raise may go, and so may what draws random numbers, as in PyTorch; a loop stays if a turn computes whether
+//! Live are ops that write the world, ops that write to memory that others hold or that a later live op reads,
+//! and all that live ops use. Unused results of branches and loop-carried values are removed too. What
+//! may raise may go, and so may what draws random numbers, as in PyTorch; a loop stays if an iteration computes whether
 //! another follows. The condition that makes it right is the alias analysis: a write is dead only where nothing
-//! that is live after it, or in a later turn of a loop around it, may be what it writes.
+//! that is live after it, or in a later iteration of an enclosing loop, may be what it writes.
 
 use super::Context;
 use crate::analysis::{AliasDb, FactsTable, Locations};
@@ -12,29 +12,29 @@ use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{BlockId, Graph, OpId, Symbol, ValueId};
 
-/// Every op that writes to memory stays; memory is not looked at.
+/// Every op that writes to memory stays; memory is not examined.
 pub(super) fn block(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(without_aliases(graph, context))
 }
 
-/// Writes to memory that nobody looks at go too.
+/// Dead stores are removed too.
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = context.analysis::<AliasDb>(graph);
     Ok(eliminate(graph, context, Some(&db), true))
 }
 
-/// Only what outputs are computed from stays: writes and all other effects go with the ops that nobody uses, so that
+/// Only what outputs are computed from stays: writes and all other effects are removed with unused ops, so that
 /// answers may change, as in PyTorch.
 pub(super) fn with_side_effects(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(eliminate(graph, context, None, false))
 }
 
-/// The same without looking at memory: every op that writes stays. Other passes end with it.
+/// The same without reading memory: every op that writes stays. Other passes end with it.
 pub(super) fn without_aliases(graph: &mut Graph, context: &Context<'_>) -> bool {
     eliminate(graph, context, None, true)
 }
 
-/// By value: whether anything that somebody can tell hangs on it. What a loop carries for itself alone does not count, unlike
+/// By value: whether anything observable depends on it. What a loop carries for itself alone does not count, unlike
 /// in elimination, where its next value is a use.
 pub(super) fn live_values(graph: &Graph, context: &Context<'_>) -> Vec<bool> {
     marked(graph, context, None, Rule { effects_count: true, carried_counts: false }).values
@@ -73,7 +73,7 @@ fn marked<'a>(graph: &Graph, context: &Context<'_>, db: Option<&'a AliasDb>, rul
 struct Rule {
     /// What has effects.
     effects_count: bool,
-    /// What a loop carries that the next turn uses, whatever for.
+    /// Loop-carried values that the next iteration uses, for whatever purpose.
     carried_counts: bool,
 }
 
@@ -87,9 +87,9 @@ struct Marks<'a> {
     values: Vec<bool>,
     /// What live values may be.
     memory: Locations,
-    /// Counts marks, so that nothing is looked at twice in vain.
+    /// Counts marks, so that nothing is examined twice in vain.
     changes: u64,
-    /// By block: the count of marks when it was last looked at.
+    /// By block: the count of marks when it was last examined.
     visited: Vec<u64>,
     /// By op: live whatever the others do.
     by_itself: Vec<bool>,
@@ -152,7 +152,7 @@ impl Marks<'_> {
             let nested = graph.nested_blocks(op);
             match nested {
                 [] => {}
-                body if graph.kind(op) == self.looping => self.turns(graph, body),
+                body if graph.kind(op) == self.looping => self.loop_body(graph, body),
                 blocks => blocks.iter().for_each(|inner| self.nested(graph, *inner)),
             }
             let writes = self.db.is_some_and(|db| db.writes_into(op, &self.memory));
@@ -166,8 +166,8 @@ impl Marks<'_> {
         stacker::maybe_grow(64 << 10, 1 << 20, || self.block(graph, block));
     }
 
-    /// A turn may see what the one before wrote: the body is looked at until nothing new is live.
-    fn turns(&mut self, graph: &Graph, body: &[BlockId]) {
+    /// An iteration may see writes of the previous one: the body is visited until nothing new is live.
+    fn loop_body(&mut self, graph: &Graph, body: &[BlockId]) {
         loop {
             let before = self.changes;
             body.iter().for_each(|block| self.nested(graph, *block));
@@ -177,7 +177,7 @@ impl Marks<'_> {
         }
     }
 
-    /// Marks the results of a block that somebody outside, or the next turn, uses.
+    /// Marks the results of a block that are used outside or by the next iteration.
     fn results(&mut self, graph: &Graph, block: BlockId) {
         let Some(op) = graph.owner(block) else { return };
         let is_loop = graph.kind(op) == self.looping;
@@ -228,7 +228,7 @@ fn sweep(graph: &mut Graph, context: &Context<'_>, live: &[bool]) -> bool {
     changed
 }
 
-/// Takes away results of branches and values around loops that nobody uses.
+/// Removes unused results of branches and loop-carried values.
 fn drop_results(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let is_loop = graph.kind(op) == "prim::Loop";
     if !is_loop && graph.kind(op) != "prim::If" {

@@ -1,5 +1,5 @@
 //! Stretches without gradients (`with torch.no_grad():`) become straight work whose results are detached: what is computed between
-//! turning recording off and on again, and used behind, is used through `aten::detach`. The graph is one that is recorded: recording
+//! turning recording off and on again, and used after, is used through `aten::detach`. The graph is one that is recorded: recording
 //! is on when it begins. It does not know who differentiates it.
 //!
 //! The condition: recording is turned on again in the same block, nothing in between writes or speaks with autograd, and nothing
@@ -18,7 +18,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
         let Some(stretch) = Stretch::from(graph, context, op) else { continue };
-        if !context.step(|| format!("detaches what stands behind {}", graph.op_line(op).trim())) {
+        if !context.step(|| format!("detaches what follows {}", graph.op_line(op).trim())) {
             break;
         }
         stretch.detach(graph);
@@ -31,7 +31,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 struct Stretch {
     off: OpId,
     on: OpId,
-    /// Tensors that are made in it and used behind.
+    /// Tensors that are made in it and used after.
     leaving: Vec<ValueId>,
 }
 
@@ -119,7 +119,7 @@ fn is_within(graph: &Graph, op: OpId) -> bool {
     false
 }
 
-/// Whether a value is used behind an op of the block in which it is made.
+/// Whether a value is used after an op of the block in which it is made.
 fn is_used_behind(graph: &Graph, home: BlockId, value: ValueId, on: OpId) -> bool {
     graph.uses(value).any(|used| match graph.ancestor_in(used.op, home) {
         Some(at) => graph.terminated_block(at).is_some() || graph.is_before(on, at),

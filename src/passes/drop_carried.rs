@@ -1,6 +1,6 @@
-//! Drops values that a loop carries for themselves alone: from turn to turn they are computed of each other, and neither what
-//! follows the loop, nor its condition, nor an effect of its body hangs on them. Dead code elimination keeps them, as PyTorch's
-//! does: each is used by the next. Gradients that nobody asks for and the lists that loops keep for a backward are such values.
+//! Drops values that a loop carries for themselves alone: in each iteration they are computed from each other, and neither what
+//! follows the loop, nor its condition, nor an effect of its body depends on them. Dead code elimination keeps them, as PyTorch's
+//! does: each is used by the next. Unrequested gradients and the lists that loops keep for a backward are such values.
 
 use super::{Context, dce};
 use crate::diag::Result;

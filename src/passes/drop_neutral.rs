@@ -1,5 +1,5 @@
 //! Leaves out `x * 1`, `x + 0` and `x - 0` of tensors, as PyTorch's executor does before it knows dtypes: what was a tensor of
-//! bools stays one, where the op would give ints. It does so where nobody could tell that two tensors became one, which the
+//! bools stays one, where the op would give ints. It does so where it is unobservable that two tensors became one, which the
 //! alias analysis answers; where it does not, the op stays and computes.
 
 use super::Context;
@@ -26,7 +26,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             let stale = merged.iter().any(|other| db.may_alias(*other, x) || db.may_alias(*other, result));
             if !stale
                 && db.safe_to_change_aliasing(graph, x, result)
-                && context.step(|| format!("leaves %{} as it is", graph.display_name(x)))
+                && context.step(|| format!("drops the neutral op on %{}", graph.display_name(x)))
             {
                 graph.replace_op(op, &[x]);
                 merged.extend([x, result]);

@@ -1,5 +1,5 @@
 //! Takes away guards that say nothing new. Guards move to the definitions of what they guard, where effects allow it; of guards
-//! of one value that follow each other one is kept; a guard that another one dominates goes, where nobody writes to the value; and
+//! of one value that follow each other one is kept; a guard that another one dominates goes, if the value is not written; and
 //! so does one whose type follows, by the rows of ops, from what is guarded already.
 //!
 //! PyTorch has a list of 90 ops for the last step. Here types follow by the rules of `propagate-shapes`, and must say all that
@@ -136,7 +136,7 @@ fn coalesce(graph: &mut Graph, context: &Context<'_>) -> bool {
     changed
 }
 
-/// Drops guards of a value that another guard of it dominates, where nobody writes to the value.
+/// Drops guards of a value that another guard of it dominates, if the value is not written.
 fn drop_dominated(graph: &mut Graph, context: &Context<'_>) -> bool {
     let db = AliasDb::new(context.registry, Some(context.module), graph);
     let mut seen: HashMap<ValueId, Vec<OpId>> = HashMap::new();

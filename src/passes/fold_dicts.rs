@@ -1,8 +1,8 @@
 //! Looks up in dictionaries that are made in the graph with constant keys: what is asked of such a dictionary (an item, whether
 //! a key is there, how many there are) is known where it is made, unless an item that is set may change it.
 //!
-//! A dictionary that anything else uses stays as it is: somebody may take items out, or keep it. So does one with an item that is
-//! computed and that nobody would need any more: dead code goes, with random numbers that it draws and errors that it raises.
+//! A dictionary that anything else uses stays: items may be taken out, or it may escape. So does one with an item that is
+//! computed and that would become unused: dead code goes, with random numbers that it draws and errors that it raises.
 //! `peephole` has PyTorch's rules of the same: one or two keys, and nothing set.
 
 use super::{Context, constants, dce};

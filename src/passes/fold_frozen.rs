@@ -1,7 +1,7 @@
 //! Folds batch norm into the convolution or linear map before it, where both have constant weights.
 //!
 //! `bn(w x + b)` is `(s w) x + (b - mean) s + shift` with `s = scale / sqrt(var + eps)` for each channel, up to rounding.
-//! The statistics must be fixed (`training` is the constant False), and nobody else may use what goes in between. The new
+//! The statistics must be fixed (`training` is the constant False), and intermediate values must have no other uses. The new
 //! weights are written as ops on constants, which constant propagation computes.
 
 use super::{Context, constants};
@@ -31,7 +31,7 @@ struct Fold {
     /// scale, shift, mean, variance
     statistics: [ValueId; 4],
     epsilon: ValueId,
-    /// Dimensions of the weight behind its channels.
+    /// Dimensions of the weight after its channels.
     inner: usize,
 }
 
@@ -64,7 +64,7 @@ impl Fold {
     fn apply(&self, graph: &mut Graph, op: OpId) {
         let at = self.producer;
         let [scale, shift, mean, variance] = self.statistics;
-        // The statistics may stand behind the producer; as constants they may stand anywhere before their uses.
+        // The statistics may follow the producer; as constants they may stand anywhere before their uses.
         for value in self.statistics.into_iter().chain([self.epsilon]) {
             if let Some(constant) =
                 constants::constant_op(graph, value).filter(|_| !graph.is_visible(value, at))

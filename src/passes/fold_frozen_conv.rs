@@ -1,7 +1,7 @@
 //! Folds a sum or product with a constant for each channel into the convolution before it.
 //!
 //! `conv(x, w, b) + c` is `conv(x, w, b + c)` and `conv(x, w, b) * c` is `conv(x, w c, b c)`, up to rounding; differences
-//! and quotients alike. All parameters must be constants, floating weights must keep their dtype, and nobody else may
+//! and quotients alike. All parameters must be constants, floating weights must keep their dtype, and nothing else may
 //! use what goes in between. The new parameters are written as ops on constants, which constant propagation computes.
 
 use super::{Context, constant_propagation, constants, dce};

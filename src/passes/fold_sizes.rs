@@ -1,6 +1,6 @@
-//! Makes constants of what types tell: sizes, ranks, dtypes, and numbers computed from them.
+//! Makes constants of what types determine: sizes, ranks, dtypes, and numbers computed from them.
 //!
-//! Only numbers and truth values are made constants, as lists are objects; what takes the sizes of another tensor is told them,
+//! Only numbers and truth values are made constants, as lists are objects; what takes the sizes of another tensor is given them,
 //! in a list of its own. An op whose operands are written to is left alone: a write may give a tensor other sizes.
 
 use super::layer_parts::Maker;
@@ -44,7 +44,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// What an op is that gives a tensor the sizes of another one, where types tell them: the op, and the sizes.
+/// What an op is that gives a tensor the sizes of another one, where types determine them: the op, and the sizes.
 fn plain_reshape(
     graph: &Graph,
     context: &Context<'_>,
@@ -59,7 +59,7 @@ fn plain_reshape(
     (!db.op_has_writers(graph, op)).then_some((plain, sizes))
 }
 
-/// Puts an op that is told the sizes in the place of another.
+/// Replaces an op by one that takes the sizes.
 fn with_sizes(graph: &mut Graph, op: OpId, (kind, sizes): (&'static str, Vec<i64>)) {
     let (Some(tensor), Some(result)) = (graph.operand(op, 0), graph.result(op, 0)) else { return };
     let ty = graph.ty(result).clone();
@@ -83,7 +83,7 @@ fn number(graph: &Graph, value: ValueId, known: &[Known]) -> Option<Value> {
     }
 }
 
-/// Whether nothing but the results of an op is lost without it, and what it looks at stays as it is.
+/// Whether nothing but the results of an op is lost without it, and what it reads stays unchanged.
 fn may_go(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> bool {
     graph.kind(op) != "prim::Constant"
         && graph.nested_blocks(op).is_empty()

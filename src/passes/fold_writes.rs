@@ -3,7 +3,7 @@
 //!
 //! Ops are *closed* where each operand is a constant or comes of a closed op, where all that write to what they read or
 //! give are closed, and where no result of the graph, and nothing that was given to it, may hold what they give. They run
-//! once, in their order; what others use of them becomes constants. Others must come behind the last write to what they
+//! once, in their order; what others use of them becomes constants. Others must come after the last write to what they
 //! use. Whatever a closed op cannot be (random, in a block of its own, one that gives a tensor other sizes) leaves its
 //! neighbours where they are.
 
@@ -19,7 +19,7 @@ use crate::tensor::Tensor;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 
-/// How often all ops are looked at before it is given up.
+/// How often all ops are examined before it is given up.
 const MAX_ROUNDS: usize = 64;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -108,7 +108,7 @@ impl<'a> Closed<'a> {
             })
     }
 
-    /// A tensor that does for one of which an op looks at dtype and device alone, where types tell these: `x.new_zeros(sizes)`.
+    /// A tensor that can replace one of which an op reads only dtype and device, where types determine these: `x.new_zeros(sizes)`.
     fn stand_in(&self, op: OpId, operand: usize, value: ValueId) -> Option<Value> {
         let at = self.rows.binary_search_by_key(self.places.get(&op)?, |(_, _, place)| *place).ok()?;
         let row = &self.rows[at].1;
@@ -132,7 +132,7 @@ impl<'a> Closed<'a> {
         !AliasDb::is_mutable_type(graph.ty(value)) || !outside.any(|v| self.db.may_contain_alias(value, *v))
     }
 
-    /// Whether ops that are not closed use a value only behind all that write to it.
+    /// Whether ops that are not closed use a value only after all that write to it.
     fn is_read_behind_writes(&self, value: ValueId) -> bool {
         let graph = self.graph;
         let mut others = graph.uses(value).map(|u| u.op).filter(|op| !self.inside.contains(op)).peekable();

@@ -3,7 +3,7 @@
 //!
 //! Calls are inlined first, so that every attribute that a method reads is a chain of GetAttr from its object. Frozen
 //! are attributes that no op of these methods sets or writes to, in two rounds: numbers and text first, so that what runs
-//! in training only is gone when tensors are looked at. The model must be in evaluation mode. As in PyTorch, other
+//! in training only is gone when tensors are examined. The model must be in evaluation mode. As in PyTorch, other
 //! methods are gone afterwards, and so are the model's attributes that nothing reads any more. A caller who changes a
 //! frozen attribute later is not seen: that is what freezing means.
 
@@ -196,7 +196,7 @@ impl Freeze<'_> {
     }
 }
 
-/// A value whose tensors require no gradients: nobody can train what is frozen.
+/// A value whose tensors require no gradients: frozen models cannot be trained.
 fn detached(value: &Value) -> Value {
     match value {
         Value::Tensor(tensor) => Value::Tensor(tensor.detach()),

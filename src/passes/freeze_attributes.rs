@@ -1,10 +1,10 @@
 //! Makes constants of a loaded model's attributes in one of its methods, for a plan: what is read of tensors, numbers and
-//! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well. A list of tensors that
-//! is only looked at, as the weights of recurrent layers are, is made anew of its tensors.
+//! text that nothing in the graph sets or writes to; with `written`, of tensors that it writes to as well. A list of these that
+//! is only read, as the weights of recurrent layers and the windows of transformers are, is made anew of its items.
 //!
 //! Unlike `freeze`, nothing is computed from them and nothing is folded, and the model may be in training mode. Who runs
 //! the graph must see to it that the attributes are still the same: what was frozen is reported to a
-//! [`FrozenAttributes`] where the tool hands one to its passes. Memory of somebody else, who may write to it unseen, is
+//! [`FrozenAttributes`] where the tool hands one to its passes. Foreign memory, which may be written externally, is
 //! not frozen.
 
 use super::{Context, PassOption, constants};
@@ -12,7 +12,6 @@ use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
-use crate::tensor::Tensor;
 use crate::value::{Object, Value};
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -26,8 +25,8 @@ pub struct FrozenAttribute {
     pub name: Symbol,
     /// What it was.
     pub value: Value,
-    /// Of a list of tensors, what stood in it.
-    pub items: Vec<Tensor>,
+    /// Of a list, what stood in it.
+    pub items: Vec<Value>,
 }
 
 /// What was frozen: a tool hands one to its passes and reads it afterwards.
@@ -44,7 +43,7 @@ impl FrozenAttributes {
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
     "written",
     false,
-    "also tensors that something in the graph writes to; whoever runs it gives each call their elements anew",
+    "also tensors that the graph writes to; the runtime provides fresh copies of them for each call",
 )];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -78,7 +77,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// Makes lists of tensors that attributes hold of the tensors, where the graph only looks at them.
+/// Makes lists that attributes hold of their items, where the graph only reads them.
 fn make_lists(
     graph: &mut Graph,
     context: &Context<'_>,
@@ -101,21 +100,15 @@ fn make_lists(
             Value::List(list) => list,
             _ => continue,
         };
-        let tensors = |value: &Value| match value {
-            Value::Tensor(tensor) if is_frozen(value) => Some(tensor.clone()),
-            _ => None,
-        };
-        let items: Option<Vec<Tensor>> = list.items().iter().map(tensors).collect();
-        let Some(items) =
-            items.filter(|items| !items.is_empty() && is_only_seen(graph, context, read.result))
-        else {
+        let items: Vec<Value> = list.items().iter().take(MAX_ITEMS + 1).cloned().collect();
+        let may_stand = items.len() <= MAX_ITEMS && items.iter().all(is_frozen);
+        if !may_stand || !is_only_seen(graph, context, read.result) {
             continue;
-        };
+        }
         if db.has_deep_writers(read.result) || !context.step(|| format!("freezes {}", graph.op_line(op))) {
             continue;
         }
-        let constants =
-            items.iter().map(|item| constants::insert_computed(graph, op, &Value::Tensor(item.clone())));
+        let constants = items.iter().map(|item| constants::insert_computed(graph, op, item));
         let Some(operands) = constants.collect::<Option<Vec<ValueId>>>() else { continue };
         let made =
             graph.create(Symbol::new("prim::ListConstruct"), &operands, &[graph.ty(read.result).clone()]);
@@ -127,7 +120,7 @@ fn make_lists(
     }
 }
 
-/// Whether all that uses a list looks at its elements and lets nobody else have it.
+/// Whether all uses of a list only read its elements, so that it does not escape.
 fn is_only_seen(graph: &Graph, context: &Context<'_>, list: ValueId) -> bool {
     graph.uses(list).all(|user| {
         if graph.terminated_block(user.op).is_some() || !graph.nested_blocks(user.op).is_empty() {
@@ -137,9 +130,12 @@ fn is_only_seen(graph: &Graph, context: &Context<'_>, list: ValueId) -> bool {
         let Some(row) = &facts.op else { return false };
         let Ok(schema) = row.marked_schema() else { return false };
         let marked = schema.arguments.get(user.index).is_none_or(|argument| argument.alias.is_some());
-        let gives_on = graph.results(user.op).iter().any(|result| {
+        // A result without a mark of its own is made anew: a copy of a list.
+        let gives_on = graph.results(user.op).iter().enumerate().any(|(n, result)| {
             let ty = graph.ty(*result);
-            !ty.is_tensor() && AliasDb::is_mutable_type(ty)
+            let fresh = schema.returns.get(n).is_some_and(|result| result.alias.is_none());
+            let fresh = fresh && graph.kind(user.op).namespace() == "aten";
+            !fresh && !ty.is_tensor() && AliasDb::is_mutable_type(ty)
         });
         let keeps = facts.writes || facts.effects.contains(Effects::WRITES_WORLD);
         !keeps && !(gives_on && (marked || graph.kind(user.op).namespace() == "prim"))
@@ -151,10 +147,18 @@ fn objects(graph: &Graph, instance: &Object) -> HashMap<ValueId, Object> {
     graph.inputs().first().map(|this| (*this, instance.clone())).into_iter().collect()
 }
 
+/// Items of a list that is made anew.
+const MAX_ITEMS: usize = 1024;
+/// How often memory may have been lent to others, each time of which outdates a plan, before plans do without it.
+const MAX_PINS: u64 = 16;
+
 /// Whether a value can be relied on between calls.
 fn is_frozen(value: &Value) -> bool {
     match value {
-        Value::Tensor(tensor) => tensor.is_plain() && !tensor.storage().is_foreign(),
+        Value::Tensor(tensor) => {
+            let storage = tensor.storage();
+            tensor.is_plain() && !storage.is_foreign() && storage.pins() <= MAX_PINS
+        }
         Value::None | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) | Value::Device(_) => {
             true
         }

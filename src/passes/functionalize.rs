@@ -2,7 +2,7 @@
 //!
 //! Inputs that only ops with a functional form write to (`OpDef::functional`: batch norm and its running statistics) take
 //! the results of these; others become ops that give new tensors, or write to a clone, so that `remove-mutation` may take the
-//! write away. An input that something else may look at through a view, a container or a block stays as it is.
+//! write away. An input that something else may observe through a view, a container or a block stays unchanged.
 //!
 //! Inputs are taken to share no memory with each other; who runs the graph must see to that. Where the graph raises, nothing
 //! has been written. Source: what PyTorch calls functionalization with copied-back inputs.
@@ -187,7 +187,7 @@ fn is_all_of(graph: &Graph, context: &Context<'_>, target: ValueId, new: ValueId
     made == Some(true) && are_alike(graph, target, new)
 }
 
-/// Whether types tell that both are tensors of the same dtype and sizes.
+/// Whether types determine that both are tensors of the same dtype and sizes.
 pub(super) fn are_alike(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     let (TypeKind::Tensor(a), TypeKind::Tensor(b)) = (graph.ty(a).kind(), graph.ty(b).kind()) else {
         return false;

@@ -8,7 +8,7 @@
 
 use super::container_uses::{Access, Keys, accesses, is_container, is_same_object, place};
 use super::variables::{Fresh, Objects, Variable, Written, give_one_name, put, walk};
-use super::{Context, constants};
+use super::{Context, PassOption, constants};
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion::items::{DROP_ITEM, REVERSED, SET_ITEM};
@@ -22,11 +22,15 @@ const DICT: &str = "prim::DictConstruct";
 /// Items up to which a write to a list that is made in the graph makes another such list.
 const MAX_MADE: usize = 64;
 
+pub(super) const OPTIONS: &[PassOption] =
+    &[PassOption::bool("loops", true, "also what a loop writes to that is made before it")];
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let loops = context.flag("loops")?;
     let mut changed = give_one_name(graph, context, &is_container, &is_same_object);
     let mut pass = Pass::default();
     let mut written = Written::default();
-    pass.find(graph, context, &mut written);
+    pass.find(graph, context, loops, &mut written);
     if !pass.containers.is_empty() {
         let root = graph.root();
         walk(graph, &mut pass, &mut written, root)?;
@@ -82,6 +86,20 @@ struct Pass {
     now: HashMap<ValueId, State>,
 }
 
+/// Whether a loop stands around an op and not around the maker of what it writes to.
+fn is_in_loop(graph: &Graph, op: OpId, made: ValueId) -> bool {
+    let home = graph.def_block(made);
+    let mut block = graph.parent(op);
+    while let Some(here) = block.filter(|here| Some(*here) != home) {
+        let Some(around) = graph.owner(here) else { return false };
+        if graph.kind(around) == "prim::Loop" {
+            return true;
+        }
+        block = graph.parent(around);
+    }
+    false
+}
+
 struct Container {
     ty: Type,
     /// Where items are variables: their keys.
@@ -97,13 +115,14 @@ enum State {
 
 impl Pass {
     /// Finds the containers that are written to and become values.
-    fn find(&mut self, graph: &Graph, context: &Context<'_>, written: &mut Written) {
+    fn find(&mut self, graph: &Graph, context: &Context<'_>, loops: bool, written: &mut Written) {
         let (mut seen, mut fresh) = (HashSet::new(), Fresh::new());
         for op in graph.all_ops() {
             let made = graph.operand(op, 0).filter(|value| is_container(graph.ty(*value)));
             let Some(made) = made.filter(|value| seen.insert(*value)) else { continue };
             let Some(uses) = accesses(graph, context.registry, &mut fresh, made) else { continue };
-            if !uses.iter().any(|(_, access)| access.writes()) {
+            let mut writes = uses.iter().filter(|(_, access)| access.writes()).peekable();
+            if writes.peek().is_none() || !loops && writes.any(|(op, _)| is_in_loop(graph, *op, made)) {
                 continue;
             }
             let keys = Keys::of(graph, made, &uses);

@@ -4,7 +4,7 @@
 //!
 //! The condition: every use of the tensor and of its views is one that this pass understands, types show that writes keep dtype
 //! and sizes, and at most one of the names leaves the graph, as what leaves it shares no memory any more. What requires grad
-//! stays as it is. It does not know what differentiates the graph afterwards.
+//! stays unchanged. It does not know what differentiates the graph afterwards.
 
 use super::tensor_uses::{Names, View, Write, gives_what_it_writes, names};
 use super::variables::{Fresh, Objects, Variable, Written, give_one_name, put, walk};
@@ -224,7 +224,7 @@ impl Objects for Pass {
     }
 }
 
-/// Whether types tell that both are tensors of the same dtype and sizes.
+/// Whether types determine that both are tensors of the same dtype and sizes.
 fn are_alike(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     super::functionalize::are_alike(graph, a, b)
 }
@@ -254,7 +254,7 @@ fn scattered(graph: &mut Graph, before: OpId, view: OpId, base: ValueId, part: V
             let inverse = inverse(&dims);
             let dims = Value::list(Type::int(), inverse.into_iter().map(Value::Int).collect());
             let dims = constants::insert_before(graph, before, &dims)
-                .ok_or_else(|| Diagnostic::internal("numbers are no constant"))?;
+                .ok_or_else(|| Diagnostic::internal("numbers are not constant"))?;
             Ok(put(graph, before, "aten::permute", &[part, dims], &ty))
         }
         _ => Err(Diagnostic::internal(format!("a write to a view by {kind}"))),

@@ -1,11 +1,11 @@
 //! Fusion: gathers elementwise tensor work in `fusion::Group` ops, which run as one kernel.
 //!
 //! Within a block, an op that acts on the world ends a stretch. Inside of a stretch ops may be moved as long as each
-//! stays behind those whose results it uses, and keeps its order with those that write what it looks at, which the alias
+//! stays after those whose results it uses, and keeps its order with those that write what it reads, which the alias
 //! analysis knows. Groups are limited by one thing only: a group runs at once, so no such path may lead out of it and
 //! back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the group with it. Ops that
 //! combine the elements of rows (a sum over the last dimension, softmax) take part in groups of elementwise work. A
-//! group of one op is no group, unless the op is a function that costs far more than a load: the runtime makes a kernel
+//! group of one op is not a group, unless the op is a function that costs far more than a load: the runtime makes a kernel
 //! of it where there are enough elements. Which of several ops raises first, and what was written before, is not kept,
 //! as in PyTorch.
 
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Inputs of one kernel, at most; more make it slow to call and to compile.
 const MAX_MEMBERS: usize = 256;
-/// Ops of one stretch that are looked at together.
+/// Ops of one stretch that are examined together.
 const MAX_STRETCH: usize = 4096;
 
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
@@ -49,7 +49,7 @@ pub fn fuse(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     fuse_all(graph, context, Work { rows: true, alone: false })
 }
 
-/// Gathers elementwise work only: for the work of a group with rows that turn out to be none.
+/// Gathers elementwise work only: for the work of a group whose rows turn out not to be.
 pub fn fuse_elementwise(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     fuse_all(graph, context, Work { rows: false, alone: false })
 }
@@ -102,7 +102,7 @@ fn stretches(graph: &Graph, facts: &mut NestedFacts<'_>, block: BlockId, out: &m
     out.push(stretch);
 }
 
-/// Whether an op may be looked at together with what stands before and behind it.
+/// Whether an op may be examined together with what stands before and after it.
 pub(super) fn stays_in_stretch(facts: &OpFacts) -> bool {
     let calm = Effects::MAY_RAISE | Effects::IDENTITY | Effects::CONTROL | Effects::READS_WORLD;
     (calm | Effects::RANDOM).contains(facts.effects)
@@ -222,7 +222,7 @@ struct Groups {
     /// Which node an op belongs to.
     node: HashMap<OpId, NodeIndex>,
     members: HashMap<NodeIndex, Vec<OpId>>,
-    /// Members whose users stay outside, as places of the result are no places of the group.
+    /// Members whose users stay outside, as places of the result are not places of the group.
     ends: HashSet<OpId>,
     /// Each of these with each op that needs it.
     behind_ends: Vec<(OpId, OpId)>,
@@ -467,8 +467,8 @@ fn outline(graph: &mut Graph, context: &Context<'_>, mut members: Vec<OpId>, mem
     }
 }
 
-/// Parts of a tensor that somebody outside of the group takes stay views of it: those users get a chunk of their own,
-/// which stands behind the last member. Gives the new ops.
+/// Parts of a tensor that are used outside of the group stay views of it: those users get a chunk of their own,
+/// which follows the last member. Gives the new ops.
 fn keep_parts(graph: &mut Graph, members: &[OpId], inside: &HashSet<OpId>, last: OpId) -> Vec<OpId> {
     let mut new = Vec::new();
     for unpack in members {
@@ -497,8 +497,8 @@ fn keep_parts(graph: &mut Graph, members: &[OpId], inside: &HashSet<OpId>, last:
     new
 }
 
-/// Users of the group's results, and of the `parts` behind it, that stand before it move behind them, and so do ops that
-/// must stay behind a member on account of memory; all with those that must stay behind them.
+/// Users of the group's results, and of the `parts` after it, that stand before it move after them, and so do ops that
+/// must stay after a member on account of memory; all with those that must stay after them.
 fn sink_users(graph: &mut Graph, members: &[OpId], group: OpId, parts: &[OpId], memory: &Order) {
     let Some(block) = graph.parent(group) else { return };
     let Some(first) = members.first().copied() else { return };

@@ -1,10 +1,10 @@
-//! Lets fusion groups store results where tensors lie that these are copied to: `copy_(%x, %result)` behind a group becomes part of
+//! Lets fusion groups store results where tensors lie that these are copied to: `copy_(%x, %result)` after a group becomes part of
 //! it, and the result needs no memory of its own. So an optimizer's step, which `functionalize` has made of writes, reads
 //! and writes each parameter once.
 //!
 //! A copy goes into the group where dtype and sizes of both are known to be the same, where nothing between the two uses the tensor,
-//! and where the group's other operands are known to be no views of it. What arguments of a function share with each other only
-//! the run knows: whoever runs the group asks for it, and runs it op by op where they do.
+//! and where the group's other operands are known not to be views of it. What arguments of a function share with each other only
+//! the run knows: the runtime of the group checks for it, and runs it op by op in that case.
 
 use super::fuse_rows::row_work;
 use super::{Context, constants, functionalize, subgraphs};
@@ -17,7 +17,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for copy in graph.block_ops(graph.root()).collect::<Vec<_>>() {
         let Some(found) = absorbable(graph, context, copy) else { continue };
-        if !context.step(|| format!("stores where it lies for {}", graph.op_line(copy).trim())) {
+        if !context.step(|| format!("stores in place for {}", graph.op_line(copy).trim())) {
             break;
         }
         absorb(graph, copy, found);

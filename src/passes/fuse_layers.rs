@@ -5,11 +5,11 @@
 //!
 //! What may be a part of a layer is said by rows ([`LayerPart`]). Types must say float32 on the CPU and all sizes; nothing
 //! may write to what a layer reads or gives; what goes in between has one user. Batch norm stays a factor and a sum
-//! behind the contraction, in PyTorch's order: weights are not changed.
+//! after the contraction, in PyTorch's order: weights are not changed.
 //!
-//! A layer's result lies as the program says: types must tell its strides, and they must be those of rows or, of images,
-//! those of channels that lie innermost. Sums with a linear map may have any without gaps: the layer gives rows, and an op
-//! behind it the strides, which `assign-layouts` takes away where they are not seen. Rows of a linear map may be given other
+//! A layer's result has the layout of the program: types must determine its strides, and they must be those of rows or, of
+//! images, those of channels that lie innermost. Sums with a linear map may have any without gaps: the layer gives rows, and an
+//! op after it the strides, which `assign-layouts` takes away where they are not seen. Rows of a linear map may be given other
 //! sizes before what is done to them.
 
 use super::layer_parts::{
@@ -94,7 +94,7 @@ fn format(graph: &Graph, value: ValueId, images: bool) -> Option<i64> {
 struct Window {
     weight: ValueId,
     stride: [usize; 2],
-    /// Before and behind, of lines and of columns.
+    /// Before and after, of lines and of columns.
     padding: [[usize; 2]; 2],
     dilation: [usize; 2],
     groups: i64,
@@ -211,7 +211,7 @@ impl Layer {
         if !matches!(self.kind, Kind::Linear(_)) || graph.operand(op, 0) != Some(value) || !is_view() {
             return false;
         }
-        // What lies in rows before and behind has its elements in the same order.
+        // What lies in rows before and after has its elements in the same order.
         let in_rows = [value, result].iter().all(|v| format(graph, *v, false).is_some());
         let sizes = [value, result].map(|v| float_sizes(graph, v).unwrap_or_default());
         let [before, after] = &sizes;
@@ -220,7 +220,7 @@ impl Layer {
         in_rows && same && !before.contains(&0)
     }
 
-    /// How the layer gives a result that shall lie as a value does. Rows of linear maps get strides that are others behind it.
+    /// How the layer gives a result that shall lie as a value does. Rows of linear maps get strides that are others after it.
     fn format_of(&self, graph: &Graph, value: ValueId) -> Option<i64> {
         let images = self.kind.makes_images();
         let restored = (!images && is_restorable(graph, value)).then_some(layer::ROW_MAJOR);
@@ -445,7 +445,7 @@ impl Window {
 }
 
 impl Call<'_> {
-    /// Images, and how many lines and columns of zeros are put before and behind them.
+    /// Images, and how many lines and columns of zeros are put before and after them.
     fn padding(&self) -> Option<(ValueId, [[usize; 2]; 2])> {
         let graph = self.graph;
         let images = self.get("self").filter(|_| matches!(self.part, LayerPart::Pad))?;

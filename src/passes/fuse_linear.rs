@@ -2,22 +2,28 @@
 //!
 //! `addmm(b, x, t(w))` and `matmul(x, t(w))` become `linear(x, t(t(w)), b)`, by definition of linear; `t(t(w))` is `w`,
 //! so that a weight that was transposed for the product is used as it is. Other products stay, as a weight would have
-//! to be transposed for them. A product whose sum with the bias is written in place is taken only if nobody else
-//! looks at the product.
+//! to be transposed for them. A product whose sum with the bias is written in place is taken only if the product has no
+//! other use.
+//!
+//! As in PyTorch's pass, the linear stands behind the last of its operands, which moves it up; where an op on the way
+//! writes, it stands where the product did. That placement is why these patterns are no group of rules.
 
 use super::{Context, constants};
+use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueDef, ValueId};
 use crate::value::Value;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
+    // Ops that are made here write nothing, so that one analysis serves for all of the pass.
+    let aliases = context.analysis::<AliasDb>(graph);
     for rule in [addmm, matmul_add, matmul, transposed_twice, called] {
         for op in graph.all_ops() {
-            // Rules tell whether they applied when they have; the line is of no op any more then.
+            // A rule says whether it applied once it has, when the op is gone.
             if graph.is_live(op) && !context.is_spent() {
                 let kind = graph.kind(op);
-                if rule(graph, op) {
+                if rule(graph, &aliases, op) {
                     context.step(|| format!("makes linear of {kind}"));
                     changed = true;
                 }
@@ -36,18 +42,18 @@ fn is_transposed(graph: &Graph, value: ValueId) -> bool {
     graph.def_op(value).is_some_and(|def| graph.kind(def) == "aten::t")
 }
 
-fn addmm(graph: &mut Graph, op: OpId) -> bool {
+fn addmm(graph: &mut Graph, aliases: &AliasDb, op: OpId) -> bool {
     let &[bias, input, weight, beta, alpha] = graph.operands(op) else { return false };
     let plain = is_one(graph, beta) && is_one(graph, alpha) && is_transposed(graph, weight);
     if graph.kind(op) != "aten::addmm" || !plain {
         return false;
     }
-    linear(graph, op, input, weight, Some(bias), &[beta, alpha]);
+    linear(graph, aliases, op, input, weight, Some(bias), &[beta, alpha]);
     graph.erase(op);
     true
 }
 
-fn matmul_add(graph: &mut Graph, op: OpId) -> bool {
+fn matmul_add(graph: &mut Graph, aliases: &AliasDb, op: OpId) -> bool {
     let &[product, bias, alpha] = graph.operands(op) else { return false };
     if graph.kind(op) != "aten::add_" || !is_one(graph, alpha) || !graph.has_one_use(product) {
         return false;
@@ -57,26 +63,26 @@ fn matmul_add(graph: &mut Graph, op: OpId) -> bool {
     };
     let &[input, weight] = graph.operands(matmul) else { return false };
     let fits = graph.ty(bias).is_tensor() && is_transposed(graph, weight);
-    if graph.parent(matmul) != graph.parent(op) || !fits {
+    if graph.parent(matmul) != graph.parent(op) || !fits || writes_between(graph, aliases, matmul, op) {
         return false;
     }
-    linear(graph, op, input, weight, Some(bias), &[alpha]);
+    linear(graph, aliases, op, input, weight, Some(bias), &[alpha]);
     graph.erase(op);
     graph.erase(matmul);
     true
 }
 
-fn matmul(graph: &mut Graph, op: OpId) -> bool {
+fn matmul(graph: &mut Graph, aliases: &AliasDb, op: OpId) -> bool {
     let &[input, weight] = graph.operands(op) else { return false };
     if graph.kind(op) != "aten::matmul" || !is_transposed(graph, weight) {
         return false;
     }
-    linear(graph, op, input, weight, None, &[]);
+    linear(graph, aliases, op, input, weight, None, &[]);
     graph.erase(op);
     true
 }
 
-fn transposed_twice(graph: &mut Graph, op: OpId) -> bool {
+fn transposed_twice(graph: &mut Graph, aliases: &AliasDb, op: OpId) -> bool {
     let &[input, weight, bias] = graph.operands(op) else { return false };
     let transpose = |value: ValueId| {
         let def = graph.def_op(value).filter(|def| graph.kind(*def) == "aten::t")?;
@@ -89,7 +95,7 @@ fn transposed_twice(graph: &mut Graph, op: OpId) -> bool {
         return false;
     }
     let after = last(graph, &[input, original, bias]);
-    if !replace(graph, op, after, &[input, original, bias]) {
+    if !replace(graph, aliases, op, after, &[input, original, bias]) {
         return false;
     }
     for old in [op, outer, inner] {
@@ -99,7 +105,7 @@ fn transposed_twice(graph: &mut Graph, op: OpId) -> bool {
 }
 
 /// `torch.nn.functional.linear`, called as a function.
-fn called(graph: &mut Graph, op: OpId) -> bool {
+fn called(graph: &mut Graph, aliases: &AliasDb, op: OpId) -> bool {
     let &[function, input, weight, bias] = graph.operands(op) else { return false };
     let name = constants::constant_op(graph, function)
         .and_then(|def| graph.attr(def, "name"))
@@ -108,16 +114,17 @@ fn called(graph: &mut Graph, op: OpId) -> bool {
         return false;
     }
     let after = last(graph, &[function, input, weight, bias]);
-    if replace(graph, op, after, &[input, weight, bias]) {
+    if replace(graph, aliases, op, after, &[input, weight, bias]) {
         graph.erase(op);
         return true;
     }
     false
 }
 
-/// Puts `linear(input, t(weight), bias)` behind the last of its operands and lets it take the op's place.
+/// Puts `linear(input, t(weight), bias)` after the last of its operands and lets it take the op's place.
 fn linear(
     graph: &mut Graph,
+    aliases: &AliasDb,
     op: OpId,
     input: ValueId,
     weight: ValueId,
@@ -129,20 +136,13 @@ fn linear(
     operands.extend_from_slice(others);
     let after = last(graph, &operands);
     let location = graph.location_id(op);
+    let anchor = anchor(graph, aliases, op, after);
     let transpose = graph.create(Symbol::new("aten::t"), &[weight], &[Type::tensor()]);
     graph.set_location_id(transpose, location);
-    let none = match bias {
-        Some(bias) => bias,
-        None => {
-            let anchor = anchor(graph, after);
-            let none = constants::insert_none(graph, anchor, Type::optional(Type::tensor()));
-            graph.results(none)[0]
-        }
-    };
-    let anchor = match graph.def_op(none).filter(|_| bias.is_none()) {
-        Some(none) => graph.next(none).unwrap_or_else(|| end_of(graph, none)),
-        None => anchor(graph, after),
-    };
+    let none = bias.unwrap_or_else(|| {
+        let none = constants::insert_none(graph, anchor, Type::optional(Type::tensor()));
+        graph.results(none)[0]
+    });
     graph.insert_before(transpose, anchor);
     let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
     let new = graph.create(Symbol::new("aten::linear"), &[input, graph.results(transpose)[0], none], &types);
@@ -155,11 +155,11 @@ fn linear(
 }
 
 /// Puts a linear behind `after` in the place of an op.
-fn replace(graph: &mut Graph, op: OpId, after: Place, operands: &[ValueId]) -> bool {
+fn replace(graph: &mut Graph, aliases: &AliasDb, op: OpId, after: Place, operands: &[ValueId]) -> bool {
     let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
     let new = graph.create(Symbol::new("aten::linear"), operands, &types);
     graph.set_location_id(new, graph.location_id(op));
-    let anchor = anchor(graph, after);
+    let anchor = anchor(graph, aliases, op, after);
     graph.insert_before(new, anchor);
     for (old, value) in graph.results(op).into_iter().zip(graph.results(new)) {
         graph.replace_all_uses(old, value);
@@ -167,7 +167,7 @@ fn replace(graph: &mut Graph, op: OpId, after: Place, operands: &[ValueId]) -> b
     true
 }
 
-/// Behind an op, or at the start of a block.
+/// After an op, or at the start of a block.
 #[derive(Clone, Copy)]
 enum Place {
     Behind(OpId),
@@ -205,12 +205,30 @@ fn is_later(graph: &Graph, a: Place, b: Place) -> bool {
     }
 }
 
-/// The op before which something behind a place stands.
-fn anchor(graph: &Graph, place: Place) -> OpId {
-    match place {
-        Place::Behind(op) => graph.next(op).unwrap_or_else(|| end_of(graph, op)),
-        Place::Start(block) => graph.first_op(block).unwrap_or_else(|| graph.terminator(block)),
-    }
+/// The op before which something that takes an op's place stands: behind `place`, but at the op itself where something on
+/// the way writes.
+fn anchor(graph: &Graph, aliases: &AliasDb, op: OpId, place: Place) -> OpId {
+    let (block, first) = match place {
+        Place::Behind(before) => {
+            (graph.parent(before), graph.next(before).unwrap_or_else(|| end_of(graph, before)))
+        }
+        Place::Start(block) => {
+            (Some(block), graph.first_op(block).unwrap_or_else(|| graph.terminator(block)))
+        }
+    };
+    // An op of an inner block goes to the outer one only if nothing writes at all.
+    let written = match graph.parent(op) == block {
+        true => first != op && (aliases.writes(first) || writes_between(graph, aliases, first, op)),
+        false => graph.all_ops().into_iter().any(|op| aliases.writes(op)),
+    };
+    if written { op } else { first }
+}
+
+/// Whether an op between two of one block may write.
+fn writes_between(graph: &Graph, aliases: &AliasDb, from: OpId, to: OpId) -> bool {
+    std::iter::successors(graph.next(from), |op| graph.next(*op))
+        .take_while(|op| *op != to)
+        .any(|op| aliases.writes(op))
 }
 
 fn end_of(graph: &Graph, op: OpId) -> OpId {

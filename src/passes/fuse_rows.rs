@@ -67,7 +67,7 @@ fn is_none(graph: &Graph, value: ValueId) -> bool {
     def.is_some_and(|op| graph.attr(op, "value").is_none_or(|attr| matches!(attr, Attr::None)))
 }
 
-/// Dimensions that an operand names: an int, or a list of ints that only such ops see, so that nobody changes it.
+/// Dimensions that an operand names: an int, or a list of ints that only such ops use, so that it is never changed.
 pub(super) fn dims_of(graph: &Graph, context: &Context<'_>, value: ValueId) -> Option<Vec<i64>> {
     match constant(graph, value) {
         Some(Attr::Ints(dims)) => return Some(dims.to_vec()),

@@ -39,7 +39,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// Forgets what types say of tensors that no check has looked at: what was seen holds behind checks alone.
+/// Forgets what types say of tensors that no check covers: what was seen holds behind checks alone.
 fn forget(graph: &mut Graph) {
     let mut values: Vec<ValueId> = graph.inputs().to_vec();
     for op in graph.all_ops() {
@@ -57,7 +57,7 @@ fn forget(graph: &mut Graph) {
     }
 }
 
-/// Whether a group takes what a check has looked at.
+/// Whether a group takes what a check covers.
 fn is_guarded(graph: &Graph, op: OpId) -> bool {
     if graph.attr(op, "Subgraph").is_none() {
         return false;
@@ -73,7 +73,7 @@ fn is_guarded(graph: &Graph, op: OpId) -> bool {
         })
 }
 
-/// Tells the work of a group the types of its operands.
+/// Sets the types of the parameters of a group from its operands.
 fn type_operands(graph: &mut Graph, op: OpId) {
     let Some(body) = graph.attr(op, "Subgraph").and_then(Attr::as_graph).cloned() else { return };
     let mut inner = Graph::clone(&body);

@@ -1,9 +1,9 @@
 //! Random draws first: ops that draw, with what they are made of and what is written to what they draw, move to the front of the
-//! graph. What follows hangs on drawn tensors as it would on inputs, so that it can be run again and differentiated.
+//! graph. What follows depends on drawn tensors as it would on inputs, so that it can be run again and differentiated.
 //!
-//! The condition that makes it right: draws keep their order, they hang on constants alone, and of tensors that they are made
-//! like, only dtype, sizes and strides are looked at (`Fact::LikeFirst`), which types must tell. Draws from the first one on
-//! for which that is not so stay where they are; all do where what is drawn into is looked at before.
+//! The condition that makes it right: draws keep their order, they depend on constants alone, and of tensors that they are made
+//! like, only dtype, sizes and strides matter (`Fact::LikeFirst`), which types must determine. Draws from the first one on
+//! for which that is not so stay where they are; all do where what is drawn into is read before.
 
 use super::{Context, constants};
 use crate::analysis::facts;
@@ -36,7 +36,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The ops that a graph begins with and that hang on each other alone, up to the last one that draws, or that writes to what is
+/// The ops that a graph begins with and that depend on each other alone, up to the last one that draws, or that writes to what is
 /// drawn. What `hoist-draws` leaves.
 pub fn draws(graph: &Graph, registry: &Registry) -> Vec<OpId> {
     let mut made: HashSet<ValueId> = HashSet::new();
@@ -76,7 +76,7 @@ struct Front<'a> {
     roots: HashMap<ValueId, ValueId>,
 }
 
-/// What types tell of a tensor.
+/// What is known of a tensor from types.
 struct Form {
     dtype: i64,
     sizes: Vec<i64>,
@@ -103,7 +103,7 @@ impl Front<'_> {
         !is_draw
     }
 
-    /// Takes an op and what its operands are made by, if all of it hangs on constants alone.
+    /// Takes an op and what its operands are made by, if all of it depends on constants alone.
     fn takes(&mut self, graph: &Graph, op: OpId) -> bool {
         let mut work = vec![op];
         while let Some(op) = work.pop() {
@@ -156,7 +156,7 @@ impl Front<'_> {
         Some(Some(row))
     }
 
-    /// Whether nobody looks at a tensor before the last op in the front that writes to it.
+    /// Whether a tensor is not read before the last op in the front that writes to it.
     fn is_unseen(&self, graph: &Graph) -> bool {
         let mut last: HashMap<ValueId, OpId> = HashMap::new();
         for op in graph.block_ops(graph.root()).filter(|op| self.ops.contains(op)) {
@@ -201,7 +201,7 @@ fn outermost(graph: &Graph, op: OpId) -> Option<OpId> {
     }
 }
 
-/// What a type tells of a tensor, if it tells all.
+/// What is known of a tensor from its type, if it is complete.
 fn form_of(ty: &Type) -> Option<Form> {
     let tensor = ty.as_tensor()?;
     let known = |dim: &Dim| if let Dim::Known(n) = dim { Some(*n) } else { None };

@@ -12,9 +12,9 @@ use crate::dialects::loops::is_kernel;
 use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, TypeKind, ValueId};
 use hashbrown::{HashMap, HashSet};
 
-/// Inlining adds at most so many ops to the functions of a module together, besides [`GROWTH_FACTOR`].
+/// Maximum number of ops that inlining adds to the functions of a module together, besides [`GROWTH_FACTOR`].
 pub const MAX_GROWTH: u64 = 200_000;
-/// Inlining may make a module so many times as large, whatever its size.
+/// Factor by which inlining may grow a module, whatever its size.
 const GROWTH_FACTOR: u64 = 8;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -57,7 +57,7 @@ struct Plan {
 struct Shares {
     /// Functions that another one calls.
     called: HashSet<Symbol>,
-    /// Ops that a function which nobody calls may gain, and one that somebody calls.
+    /// Ops that a function without callers may gain, and one with callers.
     entry: u64,
     inner: u64,
 }
@@ -74,7 +74,7 @@ impl Plan {
         let called: HashSet<Symbol> = calls.callees.values().flatten().map(|(callee, _)| *callee).collect();
         let inner = called.len().max(1) as u64;
         let entries = (module.functions.len() - called.len().min(module.functions.len())).max(1) as u64;
-        // Who nobody calls is what programs run: half of the growth is for them.
+        // Functions without callers are entry points: half of the growth is for them.
         Plan { shares: Some(Shares { called, entry: budget / 2 / entries, inner: budget / 2 / inner }) }
     }
 
@@ -293,7 +293,7 @@ mod tests {
     fn a_chain_grows_no_more_than_a_share_for_each() {
         let sizes = inlined(module(5_000, 1));
         assert!(sizes.iter().sum::<usize>() <= MAX_GROWTH as usize + 20 * 15_000, "{}", sizes.len());
-        // Nobody calls the last one: it has room for all.
+        // The last one has no callers: it has room for all.
         assert_eq!(sizes[4_999], 5_000);
     }
 

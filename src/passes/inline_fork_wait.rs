@@ -1,6 +1,6 @@
 //! Fork and wait: work that was begun beside the rest is done where it begins, so that other passes see it.
 //!
-//! The condition that makes it right: nothing but `aten::wait` takes the future, so that nobody can tell that there was
+//! The condition that makes it right: nothing but `aten::wait` takes the future, so that it is unobservable that there was
 //! one. The order that results is one that the scheduler might have chosen; a body that raises does so where it begins.
 
 use super::Context;

@@ -55,7 +55,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// The op's operands, then its attributes as constants before it; None for an attribute that is no value.
+/// The op's operands, then its attributes as constants before it; None for an attribute that is not a value.
 pub fn arguments(graph: &mut Graph, op: OpId, row: &Op) -> Option<Vec<ValueId>> {
     let mut attributes = Vec::new();
     for law in row.def().laws {

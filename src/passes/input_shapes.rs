@@ -30,7 +30,7 @@ fn node(graph: &mut Graph, op: OpId) {
             merge(graph, &given(graph, yes), &given(graph, no), &graph.results(op));
         }
         ("prim::Loop", &[body]) => {
-            // Carried tensors are known to be tensors: what a turn makes of them may be other ones.
+            // Carried tensors are known to be tensors: an iteration may replace them by other ones.
             block(graph, body);
         }
         ("prim::TupleConstruct", _) => {

@@ -10,17 +10,13 @@ use crate::ir::{Attr, Graph, OpId, Symbol, Type};
 use std::sync::Arc;
 
 /// Options of the pass.
-pub(super) const OPTIONS: &[PassOption] = &[PassOption::int(
-    "fail",
-    -1,
-    -1,
-    "the guard of this number always misses, to see that the way out is right",
-)];
+pub(super) const OPTIONS: &[PassOption] =
+    &[PassOption::int("fail", -1, -1, "number of a guard that always fails, to test its bailout")];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let fails = context.int("fail")?;
     let guards: Vec<OpId> = graph.all_ops().into_iter().filter(|op| graph.kind(*op) == GUARD).collect();
-    // A second template would hold the first: what has bailouts is left as it is.
+    // A second template would hold the first: what has bailouts is left unchanged.
     if guards.is_empty() || graph.all_ops().iter().any(|op| graph.kind(*op) == BAILOUT) {
         return Ok(false);
     }
@@ -28,7 +24,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     for guard in guards {
         let (Some(value), true) = (graph.operand(guard, 0), can_be_left(graph, guard)) else {
             if !context
-                .step(|| format!("drops {}, which stands where nothing can be left", graph.op_line(guard)))
+                .step(|| format!("drops {}, which is where no bailout is possible", graph.op_line(guard)))
             {
                 break;
             }
@@ -57,7 +53,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     for (guard, bailout) in &pairs {
         graph.insert_after(*bailout, *guard);
     }
-    // Only now: what was alive was told in values of the graph with guards.
+    // Only now: live values are recorded as values of the graph with guards.
     for (guard, bailout) in &pairs {
         let results = graph.results(*bailout);
         graph.replace_op(*guard, &results);

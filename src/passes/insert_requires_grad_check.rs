@@ -1,5 +1,5 @@
 //! Puts differentiable groups behind a `prim::RequiresGradCheck`, as TorchScript's profiling executor does: a group was made for
-//! inputs of which some require grad and some do not, and others are worked on without it. What was seen of an input is told by its
+//! inputs of which some require grad and some do not, and others run without it. What was seen of an input is recorded in its
 //! profile in the group or before it; where both were seen it has to require grad. A group with an input of which nothing was seen
 //! is dissolved.
 

@@ -1,11 +1,11 @@
-//! Loop unrolling: a short loop over a known number of turns becomes its body, over and over; any other counted
-//! loop becomes one of eight bodies a turn and a second one for the rest.
+//! Loop unrolling: a short loop with a known trip count becomes copies of its body; any other counted
+//! loop becomes one with eight bodies per iteration and an epilogue loop for the remainder.
 //!
-//! `constant-loop-unrolling` unrolls larger bodies and more turns where it is asked to (`max-body`, `max-turns`): derivatives are
+//! `constant-loop-unrolling` unrolls larger bodies and more iterations on request (`max-body`, `max-iterations`): derivatives are
 //! taken of what has no loops.
 //!
-//! Counted is a loop whose condition is the constant True at its start and after each turn, so that nothing but the
-//! number of turns ends it. Turns happen in the same order on the same values, so that nobody can tell. Bodies of
+//! Counted is a loop whose condition is the constant True at its start and after each iteration, so that nothing but the
+//! trip count ends it. Iterations run in the same order on the same values, so that the change is unobservable. Bodies of
 //! more than 32 ops and blocks stay, as do loops around loops that have grown so.
 
 use super::{Context, PassOption, constants, copy, dce};
@@ -15,20 +15,20 @@ use hashbrown::HashMap;
 
 /// Bodies larger than this stay.
 const MAX_BODY: usize = 32;
-/// Known numbers of turns from this on are not unrolled to the end.
-const MAX_TURNS: i64 = 64;
-/// Bodies in a turn of an unrolled loop.
+/// Loops with known trip counts from this on are not fully unrolled.
+const MAX_ITERATIONS: i64 = 64;
+/// Bodies in an iteration of an unrolled loop.
 const FACTOR: i64 = 8;
 /// Ops that a loop may become where larger bodies are asked for.
 const MAX_GROWTH: usize = 1 << 14;
 
 pub(super) const OPTIONS: &[PassOption] = &[
-    PassOption::int("max-body", MAX_BODY as i64, 1, "ops and blocks of the largest body that is unrolled"),
+    PassOption::int("max-body", MAX_BODY as i64, 1, "largest body that is unrolled, in ops and blocks"),
     PassOption::int(
-        "max-turns",
-        MAX_TURNS,
+        "max-iterations",
+        MAX_ITERATIONS,
         1,
-        "the trip count from which on a loop is not unrolled to the end",
+        "smallest trip count for which a loop is not fully unrolled",
     ),
 ];
 
@@ -36,18 +36,22 @@ pub(super) const OPTIONS: &[PassOption] = &[
 #[derive(Clone, Copy)]
 struct Limits {
     body: usize,
-    turns: i64,
+    iterations: i64,
     constant_only: bool,
 }
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    unroll_all(graph, context, Limits { body: MAX_BODY, turns: MAX_TURNS, constant_only: false })
+    unroll_all(graph, context, Limits { body: MAX_BODY, iterations: MAX_ITERATIONS, constant_only: false })
 }
 
-/// Only loops over a known number of turns.
+/// Only loops with a known trip count.
 pub(super) fn constant_only(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let body = usize::try_from(context.int("max-body")?).unwrap_or(MAX_BODY);
-    unroll_all(graph, context, Limits { body, turns: context.int("max-turns")?, constant_only: true })
+    unroll_all(
+        graph,
+        context,
+        Limits { body, iterations: context.int("max-iterations")?, constant_only: true },
+    )
 }
 
 fn unroll_all(graph: &mut Graph, context: &Context<'_>, limits: Limits) -> Result<bool> {
@@ -69,7 +73,7 @@ fn block(graph: &mut Graph, context: &Context<'_>, at: BlockId, limits: Limits) 
         for inner in graph.nested_blocks(op).to_vec() {
             changed |= stacker::maybe_grow(64 << 10, 1 << 20, || block(graph, context, inner, limits));
         }
-        let known = graph.operand(op, 0).is_some_and(|turns| constants::constant_op(graph, turns).is_some());
+        let known = graph.operand(op, 0).is_some_and(|trips| constants::constant_op(graph, trips).is_some());
         if is_counted(graph, op) && (known || !limits.constant_only) {
             changed |= unroll(graph, context, op, limits);
         }
@@ -77,7 +81,7 @@ fn block(graph: &mut Graph, context: &Context<'_>, at: BlockId, limits: Limits) 
     changed
 }
 
-/// Whether only the number of turns ends the loop.
+/// Whether only the trip count ends the loop.
 fn is_counted(graph: &Graph, op: OpId) -> bool {
     let is_true = |value: ValueId| constants::bool_of(graph, value) == Some(true);
     graph.kind(op) == "prim::Loop"
@@ -91,11 +95,11 @@ fn is_counted(graph: &Graph, op: OpId) -> bool {
 
 fn unroll(graph: &mut Graph, context: &Context<'_>, op: OpId, limits: Limits) -> bool {
     let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
-    let count = graph.operand(op, 0).and_then(|turns| constants::int_of(graph, turns));
-    let whole = count.filter(|count| *count < limits.turns);
+    let count = graph.operand(op, 0).and_then(|trips| constants::int_of(graph, trips));
+    let whole = count.filter(|count| *count < limits.iterations);
     let size = size(graph, body, limits.body);
     let grown = size.saturating_mul(usize::try_from(whole.unwrap_or(FACTOR)).unwrap_or(0));
-    let is_small = size <= MAX_BODY && whole.is_none_or(|count| count < MAX_TURNS);
+    let is_small = size <= MAX_BODY && whole.is_none_or(|count| count < MAX_ITERATIONS);
     if size > limits.body || !is_small && (whole.is_none() || grown > MAX_GROWTH) {
         return false;
     }
@@ -105,7 +109,7 @@ fn unroll(graph: &mut Graph, context: &Context<'_>, op: OpId, limits: Limits) ->
     if graph.has_uses(graph.params(body)[0]) {
         carry_counter(graph, op, body);
     }
-    let Some(turns) = graph.operand(op, 0) else { return false };
+    let Some(trips) = graph.operand(op, 0) else { return false };
     if let Some(count) = whole {
         repeat(graph, op, body, count.max(0) as usize);
         inline(graph, op);
@@ -120,22 +124,22 @@ fn unroll(graph: &mut Graph, context: &Context<'_>, op: OpId, limits: Limits) ->
         graph.set_operand(rest, n + 2, result);
     }
     repeat(graph, op, body, FACTOR as usize);
-    split_turns(graph, op, rest, turns);
+    split_iterations(graph, op, rest, trips);
     true
 }
 
-/// `turns / 8` turns for the one loop, what is left for the other.
-fn split_turns(graph: &mut Graph, op: OpId, rest: OpId, turns: ValueId) {
+/// `trips / 8` iterations for the one loop, the remainder for the other.
+fn split_iterations(graph: &mut Graph, op: OpId, rest: OpId, trips: ValueId) {
     let emit = |graph: &mut Graph, kind: &str, a: ValueId, b: Option<ValueId>| {
         let b = b.unwrap_or_else(|| constants::insert_int(graph, op, FACTOR));
         let new = graph.create(Symbol::new(kind), &[a, b], &[Type::int()]);
         graph.insert_before(new, op);
         graph.results(new)[0]
     };
-    let whole = emit(graph, "aten::__round_to_zero_floordiv", turns, None);
+    let whole = emit(graph, "aten::__round_to_zero_floordiv", trips, None);
     graph.set_operand(op, 0, whole);
     let done = emit(graph, "aten::mul", whole, None);
-    let left = emit(graph, "aten::sub", turns, Some(done));
+    let left = emit(graph, "aten::sub", trips, Some(done));
     graph.set_operand(rest, 0, left);
 }
 
@@ -156,7 +160,7 @@ pub(super) fn size(graph: &Graph, body: BlockId, most: usize) -> usize {
     count
 }
 
-/// The number of the turn becomes a value that the loop carries, so that both loops can count on.
+/// The iteration number becomes a value that the loop carries, so that both loops can count on.
 fn carry_counter(graph: &mut Graph, op: OpId, body: BlockId) {
     let start = constants::insert_int(graph, op, 0);
     graph.insert_operand(op, 2, start);
@@ -173,7 +177,7 @@ fn carry_counter(graph: &mut Graph, op: OpId, body: BlockId) {
     graph.set_block_results(body, &results);
 }
 
-/// Replaces the body by so many copies of it, one after the other.
+/// Replaces the body by `times` copies of it, one after the other.
 fn repeat(graph: &mut Graph, op: OpId, body: BlockId, times: usize) {
     let all = graph.add_block(op);
     let mut values: Vec<ValueId> = Vec::new();
@@ -184,7 +188,7 @@ fn repeat(graph: &mut Graph, op: OpId, body: BlockId, times: usize) {
             graph.set_unique_name(values[values.len() - 1], &name);
         }
     }
-    // Where there is no turn, the condition for the next is the one at the start.
+    // Without iterations, the condition for the next one is the initial one.
     if let Some(start) = graph.operand(op, 1) {
         values[0] = start;
     }
@@ -196,7 +200,7 @@ fn repeat(graph: &mut Graph, op: OpId, body: BlockId, times: usize) {
     drop_unused(graph, all);
 }
 
-/// Constants of the body that nobody uses any more.
+/// Constants of the body that are no longer used.
 fn drop_unused(graph: &mut Graph, block: BlockId) {
     let mut at = graph.last_op(block);
     while let Some(op) = at {

@@ -17,7 +17,7 @@ const FORWARDING: &[&str] = &["prim::If", "prim::Loop", "aten::format", "aten::_
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
     "inner",
     false,
-    "leave inputs and outputs of the graph, and the types of parts, as they are",
+    "keep inputs and outputs of the graph, and the types of parts, unchanged",
 )];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -36,7 +36,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 }
 
 /// Refuses what cannot be lowered, as PyTorch does: control flow that gives the parts of a tuple in one place and, in
-/// another, a tuple whole that an op gave which nobody can take apart.
+/// another, a whole tuple that is the result of an opaque op.
 fn matched(graph: &Graph, registry: &Registry) -> Result<()> {
     for op in graph.all_ops() {
         let row = registry.overloads(graph.kind(op)).first();
@@ -135,7 +135,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Inputs that are tuples become several, and a tuple of them at the top of the block. One that nobody uses
+    /// Inputs that are tuples become several, and a tuple of them at the top of the block. An unused one
     /// stays.
     fn params(&mut self, graph: &mut Graph, block: BlockId) {
         let mut n = 0;
@@ -152,7 +152,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Results that are tuples become several, and a tuple of them behind the op. The first that nobody uses ends it.
+    /// Results that are tuples become several, and a tuple of them after the op. The first unused one ends it.
     fn spread(&mut self, graph: &mut Graph, op: OpId) {
         let mut n = 0;
         while let Some(result) = graph.result(op, n).filter(|result| graph.has_uses(*result)) {

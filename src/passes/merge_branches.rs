@@ -32,7 +32,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// The branch behind one that decides it, and which way each of the first one's ways takes; None where that one chooses.
+/// The branch after one that decides it, and which way each of the first one's ways takes; None where that one chooses.
 fn decided(graph: &Graph, first: OpId) -> Option<(OpId, [Option<usize>; 2])> {
     if graph.kind(first) != IF {
         return None;

@@ -111,7 +111,7 @@ pub struct PassOption {
     pub name: &'static str,
     /// What it takes, and its default.
     pub kind: OptionKind,
-    /// A few words.
+    /// A few keywords.
     pub summary: &'static str,
 }
 
@@ -124,7 +124,7 @@ pub enum OptionKind {
     Bool(bool),
     /// Any text.
     Text(&'static str),
-    /// One of these words; the first is the default.
+    /// One of these keywords; the first is the default.
     Choice(&'static [&'static str]),
 }
 
@@ -144,7 +144,7 @@ impl PassOption {
         PassOption { name, kind: OptionKind::Text(default), summary }
     }
 
-    /// A word out of a few.
+    /// A keyword out of a few.
     pub const fn choice(
         name: &'static str,
         words: &'static [&'static str],
@@ -192,7 +192,7 @@ pub enum OptionValue {
     Int(i64),
     /// A switch.
     Bool(bool),
-    /// A text or word.
+    /// A text or keyword.
     Text(String),
 }
 
@@ -233,7 +233,7 @@ impl Options {
         Ok(Options { values, given: written })
     }
 
-    /// Sets a text or word that the pass declares and the pipeline's text does not give. Whether it was set.
+    /// Sets a text or keyword that the pass declares and the pipeline's text does not give. Whether it was set.
     pub(super) fn set_default(&mut self, name: &str, text: &str) -> bool {
         if self.given.contains(&name) {
             return false;
@@ -273,7 +273,7 @@ impl Options {
         }
     }
 
-    /// A text or word. Fails only for a name that the pass does not declare as one.
+    /// A text or keyword. Fails only for a name that the pass does not declare as one.
     pub fn text(&self, name: &str) -> Result<&str> {
         match self.get(name) {
             Some(OptionValue::Text(text)) => Ok(text),

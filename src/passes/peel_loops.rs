@@ -1,8 +1,8 @@
-//! Loop peeling: the first turns of a loop stand before it, under a condition each.
+//! Loop peeling: the first iterations of a loop are placed before it, each under a condition.
 //!
-//! The first turn of `for` and `while` runs if there is at least one turn and the condition at the start holds, which
-//! is what an If around a copy of the body asks. The loop goes on with one turn less, from what the turn gave. What the
-//! body learns in its first turn (a type, a size) is then known before the loop.
+//! The first iteration of `for` and `while` runs if the trip count is positive and the initial condition holds, which
+//! is the condition of an If around a copy of the body. The loop goes on with one iteration less, from its results. What the
+//! body learns in its first iteration (a type, a size) is then known before the loop.
 
 use super::{Context, constants, copy, loop_unrolling};
 use crate::diag::Result;
@@ -32,11 +32,11 @@ fn peel(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     {
         return false;
     }
-    let (turns, start) = (graph.operands(op)[0], graph.operands(op)[1]);
+    let (trips, start) = (graph.operands(op)[0], graph.operands(op)[1]);
     let entering: Vec<ValueId> = graph.operands(op).iter().skip(2).copied().collect();
     let counter_is_used = graph.has_uses(graph.params(body)[0]);
     let zero = constants::insert_int(graph, op, 0);
-    let some = emit(graph, op, "aten::gt", &[turns, zero], Type::bool());
+    let some = emit(graph, op, "aten::gt", &[trips, zero], Type::bool());
     let runs = emit(graph, op, "aten::__and__", &[some, start], Type::bool());
     let mut types = vec![Type::bool()];
     types.extend(entering.iter().zip(graph.results(op)).map(|(_, result)| graph.ty(result).clone()));
@@ -51,23 +51,23 @@ fn peel(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let mut skipped = vec![start];
     skipped.extend(&entering);
     graph.set_block_results(no, &skipped);
-    continue_after(graph, op, first, turns);
+    continue_after(graph, op, first, trips);
     if counter_is_used {
         count_from_one(graph, op);
     }
     true
 }
 
-/// The loop goes on from what the first turn gave, one turn less.
-fn continue_after(graph: &mut Graph, op: OpId, first: OpId, turns: ValueId) {
+/// The loop goes on from the results of the first iteration, with one less.
+fn continue_after(graph: &mut Graph, op: OpId, first: OpId, trips: ValueId) {
     let one = constants::insert_int(graph, op, 1);
-    let rest = emit(graph, op, "aten::sub", &[turns, one], Type::int());
+    let rest = emit(graph, op, "aten::sub", &[trips, one], Type::int());
     let mut operands = vec![rest];
     operands.extend(graph.results(first));
     graph.set_operands(op, &operands);
 }
 
-/// The loop's own counter starts anew, so that its body adds the turn that was peeled.
+/// The loop's own counter starts anew, so that its body adds the peeled iteration.
 fn count_from_one(graph: &mut Graph, op: OpId) {
     let Some(body) = graph.nested_blocks(op).first().copied() else { return };
     let counter = graph.params(body)[0];

@@ -7,7 +7,7 @@ use crate::ir::{BlockId, Graph, NoClasses, OpId, TypeKind, unify::unify};
 use crate::rewrite;
 use crate::rewrite::syntax::Contract;
 
-/// PyTorch's pass takes its rules whatever they promise; whoever names it alone asks for that. Pipelines that run by default
+/// PyTorch's pass takes its rules whatever they promise; naming it alone requests that. Pipelines that run by default
 /// say `exact`, which a test holds them to.
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::choice(
     "contract",

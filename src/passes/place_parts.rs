@@ -1,5 +1,5 @@
 //! Lets images that are joined along their channels be made where they are joined: there is one room for all of them, layers
-//! write to their part of it, what else is joined is copied to it, and the joined images are a look at it. Joins that begin
+//! write to their part of it, what else is joined is copied to it, and the joined images are a view of it. Joins that begin
 //! or go on with the same images share a room, as in blocks where each layer reads all before it.
 //!
 //! Only images whose strides the program cannot see (`assign-layouts` has forgotten them) are treated so, and only where a
@@ -102,14 +102,14 @@ fn is_layer(graph: &Graph, value: ValueId) -> bool {
     format.and_then(|v| constants::int_of(graph, v)) == Some(layer::CHANNELS_LAST)
 }
 
-/// Images that are made in one place, and looks at them.
+/// Images that are made in one place, and views of them.
 struct Room {
     block: BlockId,
     parts: Vec<Part>,
     looks: Vec<Look>,
 }
 
-/// A join that is a look at some of a room's parts.
+/// A join that is a view of some of a room's parts.
 struct Look {
     op: OpId,
     first: usize,
@@ -145,7 +145,7 @@ fn rooms(joins: Vec<Join>) -> Vec<Room> {
 }
 
 impl Room {
-    /// Makes the room, lets layers write to it, and replaces the joins; `now` is told which values became others.
+    /// Makes the room, lets layers write to it, and replaces the joins; `now` records which values were replaced.
     fn build(self, graph: &mut Graph, now: &mut HashMap<ValueId, ValueId>) {
         let first = self.first_op(graph);
         let like = self.looks[0].op;

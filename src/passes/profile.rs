@@ -1,6 +1,6 @@
 //! Puts a `prim::profile` before every use of a tensor whose type TorchScript's profiling executor would like to know: operands of
 //! what it compiles, differentiates or asks for types, results of such ops, and results of blocks. Optional sizes that gradients
-//! are summed to are counted. The ops pass their values on; `flambeau profile` runs the graph and writes what came by into their
+//! are summed to are counted. The ops pass their values on; `flambeau profile` runs the graph and writes what was observed into their
 //! attributes. Places and order, and so the text, are PyTorch's.
 
 use super::Context;
@@ -15,9 +15,7 @@ const SUM_TO_SIZE: &str = "aten::_grad_sum_to_size";
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let is_done = |op: &OpId| graph.kind(*op) == PROFILE || graph.kind(*op) == PROFILE_OPTIONAL;
-    if graph.all_ops().iter().any(is_done)
-        || !context.step(|| "looks at tensors on their way to uses".to_string())
-    {
+    if graph.all_ops().iter().any(is_done) || !context.step(|| "profiles tensors at their uses".to_string()) {
         return Ok(false);
     }
     let root = graph.root();
@@ -28,7 +26,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// What is to be done next: blocks of an op are looked at behind its operands, results of a block at its end.
+/// What is to be done next: blocks of an op are examined after its operands, results of a block at its end.
 enum Work {
     Op(OpId),
     End(BlockId),
@@ -81,7 +79,7 @@ fn look_at(graph: &mut Graph, context: &Context<'_>, user: OpId, n: usize) {
     if let Some(result) = graph.result(op, 0) {
         graph.set_operand(user, n, result);
     }
-    context.count("uses that are looked at", 1);
+    context.count("profiled uses", 1);
 }
 
 /// Counts how often optional values are there that gradients are summed to the size of: where they are made.

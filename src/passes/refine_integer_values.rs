@@ -1,7 +1,7 @@
 //! Where an int was compared with a constant, it is that constant on the way on which they are equal.
 //!
-//! `if n == 3` makes `n` the constant 3 in the branch; where the other branch certainly raises, behind the `if` too.
-//! `not`, `and` and `or` carry what their operands tell. Only ints that are used besides are looked at.
+//! `if n == 3` makes `n` the constant 3 in the branch; where the other branch certainly raises, after the `if` too.
+//! `not`, `and` and `or` propagate the implications of their operands. Only ints with other uses are considered.
 
 use super::{Context, constants};
 use crate::analysis::facts;
@@ -16,13 +16,13 @@ type Known = IndexMap<ValueId, i64>;
 
 /// What holds where a truth value is true, and where it is false.
 #[derive(Clone, Default)]
-struct Tells {
+struct Implied {
     yes: Known,
     no: Known,
 }
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let mut pass = Refinement { context, tells: HashMap::new(), active: Vec::new(), changed: false };
+    let mut pass = Refinement { context, implied: HashMap::new(), active: Vec::new(), changed: false };
     let root = graph.root();
     pass.block(graph, root, Known::default());
     Ok(pass.changed)
@@ -30,7 +30,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 struct Refinement<'a> {
     context: &'a Context<'a>,
-    tells: HashMap<ValueId, Tells>,
+    implied: HashMap<ValueId, Implied>,
     /// What is known in the open blocks, outermost first.
     active: Vec<Known>,
     changed: bool,
@@ -55,21 +55,21 @@ impl Refinement<'_> {
         Found { known: self.active.pop().unwrap_or_default(), raises }
     }
 
-    /// Whether nothing behind the op is reached.
+    /// Whether nothing after the op is reached.
     fn op(&mut self, graph: &mut Graph, op: OpId) -> bool {
         let result = graph.result(op, 0);
         match (graph.kind(op).as_str(), result) {
             ("aten::eq" | "aten::ne", Some(result)) => {
                 if let Some((value, n)) = compared(graph, op) {
                     let known = Known::from_iter([(value, n)]);
-                    let equal = Tells { yes: known, no: Known::default() };
-                    self.tells
-                        .insert(result, if graph.kind(op) == "aten::eq" { equal } else { equal.turned() });
+                    let equal = Implied { yes: known, no: Known::default() };
+                    self.implied
+                        .insert(result, if graph.kind(op) == "aten::eq" { equal } else { equal.negated() });
                 }
             }
             ("aten::__not__", Some(result)) => {
-                if let Some(tells) = graph.operand(op, 0).and_then(|v| self.tells.get(&v)).cloned() {
-                    self.tells.insert(result, tells.turned());
+                if let Some(implied) = graph.operand(op, 0).and_then(|v| self.implied.get(&v)).cloned() {
+                    self.implied.insert(result, implied.negated());
                 }
             }
             ("prim::If", _) => return stacker::maybe_grow(64 << 10, 1 << 20, || self.branch(graph, op)),
@@ -85,9 +85,9 @@ impl Refinement<'_> {
 
     fn branch(&mut self, graph: &mut Graph, op: OpId) -> bool {
         let &[yes, no] = graph.nested_blocks(op) else { return false };
-        let told = graph.operand(op, 0).and_then(|v| self.tells.get(&v)).cloned().unwrap_or_default();
-        let then = self.block(graph, yes, told.yes);
-        let other = self.block(graph, no, told.no);
+        let found = graph.operand(op, 0).and_then(|v| self.implied.get(&v)).cloned().unwrap_or_default();
+        let then = self.block(graph, yes, found.yes);
+        let other = self.block(graph, no, found.no);
         let here = match (then.raises, other.raises) {
             (true, true) => return true,
             (true, false) => &other.known,
@@ -100,16 +100,16 @@ impl Refinement<'_> {
         for (n, result) in graph.results(op).into_iter().enumerate() {
             let given = [yes, no].map(|b| graph.block_results(b).get(n).copied());
             let [Some(a), Some(b)] = given else { continue };
-            let also = |value: ValueId| self.tells.get(&value).cloned().unwrap_or_default();
-            let mut tells = Tells::default();
+            let also = |value: ValueId| self.implied.get(&value).cloned().unwrap_or_default();
+            let mut implied = Implied::default();
             // What is true came from the first branch if the second gives False, and the other way around.
             if constants::bool_of(graph, b) == Some(false) {
-                tells.yes = then.known.iter().map(|(v, n)| (*v, *n)).chain(also(a).yes).collect();
+                implied.yes = then.known.iter().map(|(v, n)| (*v, *n)).chain(also(a).yes).collect();
             }
             if constants::bool_of(graph, a) == Some(true) {
-                tells.no = other.known.iter().map(|(v, n)| (*v, *n)).chain(also(b).no).collect();
+                implied.no = other.known.iter().map(|(v, n)| (*v, *n)).chain(also(b).no).collect();
             }
-            self.tells.insert(result, tells);
+            self.implied.insert(result, implied);
         }
         false
     }
@@ -135,9 +135,9 @@ impl Refinement<'_> {
     }
 }
 
-impl Tells {
-    fn turned(self) -> Tells {
-        Tells { yes: self.no, no: self.yes }
+impl Implied {
+    fn negated(self) -> Implied {
+        Implied { yes: self.no, no: self.yes }
     }
 }
 

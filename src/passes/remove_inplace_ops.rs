@@ -1,8 +1,8 @@
 //! In-place arithmetic becomes arithmetic, for backends that know no writes.
 //!
-//! `y = add_(x, z)` becomes `y = add(x, z)`, and later uses of `x` become uses of `y`. That is right only where nobody
-//! else holds the memory of `x`: not for inputs that the caller looks at afterwards, nor for views. Nothing of it is
-//! checked, as in PyTorch; remove-mutation is the pass that does only what nobody can tell.
+//! `y = add_(x, z)` becomes `y = add(x, z)`, and later uses of `x` become uses of `y`. That is right only if nothing
+//! else holds the memory of `x`: not for inputs that the caller reads afterwards, nor for views. Nothing of it is
+//! checked, as in PyTorch; remove-mutation is the pass that makes only unobservable changes.
 
 use super::{Context, remove_mutation};
 use crate::diag::Result;

@@ -1,8 +1,8 @@
 //! Mutation removal: a list that is filled right after it was made is made full; an in-place op on a tensor that
-//! nobody else has becomes the op that gives a new tensor.
+//! has no other references becomes the op that returns a new tensor.
 //!
 //! The condition that makes it right: what is written was made in the graph by an op whose result aliases nothing,
-//! and making and writing can be brought next to each other, so that nobody can look in between.
+//! and making and writing can be brought next to each other, so that nothing can observe the state in between.
 //!
 //! A write converts to the dtype of what it writes and refuses to change its sizes; the op that gives a new tensor does
 //! neither. PyTorch's pass does not look; ours leaves what types say to differ, and with `exact` all that they do not
@@ -235,7 +235,7 @@ impl<'a> Removal<'a> {
         plain && alone && kind != "prim::Constant"
     }
 
-    /// Both branches make an object that only the op behind them sees.
+    /// Both branches make an object that only the op after them sees.
     fn made_by_branches_for(&self, graph: &mut Graph, value: ValueId, op: OpId) -> bool {
         let ValueDef::Result(branch, n) = graph.def(value) else { return false };
         if graph.kind(branch) != "prim::If" {
@@ -400,7 +400,7 @@ fn list_change(graph: &Graph, construct: OpId, op: OpId) -> Option<(Change, Valu
     }
 }
 
-/// Uses of a value behind an op, in nested blocks too, become uses of another.
+/// Uses of a value after an op, in nested blocks too, become uses of another.
 pub(super) fn replace_uses_behind(graph: &mut Graph, old: ValueId, new: ValueId, op: OpId) {
     let Some(block) = graph.parent(op) else { return };
     let behind: Vec<crate::ir::Use> = graph

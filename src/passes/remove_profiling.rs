@@ -1,4 +1,4 @@
-//! Takes out what `profile` put in. What types say of tensors stays as it is, or is what was seen, or is forgotten: PyTorch has
+//! Takes out what `profile` put in. What types say of tensors stays unchanged, or is what was seen, or is forgotten: PyTorch has
 //! a pass for each (RemoveProfilingNodes, RemoveProfileNodesAndSpecializeTypes, ClearProfilingInformation).
 
 use super::{Context, PassOption, erase_shape_information};
@@ -45,7 +45,7 @@ fn specialize(graph: &mut Graph, op: OpId) {
     graph.set_type(value, ty);
 }
 
-/// The type that a profile saw; None for what is no profile of a tensor.
+/// The type that a profile saw; None for what is not a profile of a tensor.
 pub(super) fn profiled_type(graph: &Graph, op: OpId) -> Option<Type> {
     if graph.kind(op) != PROFILE {
         return None;

@@ -34,7 +34,7 @@ impl Directed {
         Directed { group, keeps_matched: false, then: None }
     }
 
-    /// What was matched stays, though nobody uses it.
+    /// The matched ops stay, even if unused.
     pub const fn keeps_matched(mut self) -> Directed {
         self.keeps_matched = true;
         self
@@ -48,10 +48,16 @@ impl Directed {
 
     pub(super) fn run(self, graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let rules = rules(context, self.group, true)?;
-        let replaced =
-            rewrite::replace(graph, context.registry, &rules, self.keeps_matched, &mut |graph, rule, op| {
+        let replaced = rewrite::replace(
+            graph,
+            context.registry,
+            Some(context.module),
+            &rules,
+            self.keeps_matched,
+            &mut |graph, rule, op| {
                 context.step(|| format!("{} takes {}", rule.name, graph.op_line(op).trim()))
-            });
+            },
+        );
         context.count("ops replaced", replaced.count as u64);
         if replaced.count == 0 {
             return Ok(false);

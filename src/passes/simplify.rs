@@ -7,7 +7,7 @@ use crate::ir::Graph;
 use crate::rewrite::syntax::Contract;
 use crate::rewrite::{self, Budget, CompiledRule, CostModel, Explanations, Report, Settings};
 
-/// Whoever names a file of rules has checked it.
+/// Callers that name a file of rules have checked it.
 pub(super) const OPTIONS: &[PassOption] = &[
     PassOption::text("rules", "", "a rule file used besides the built-in rules"),
     PassOption::choice(
@@ -32,14 +32,14 @@ pub(super) const OPTIONS: &[PassOption] = &[
 ];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    // Whoever asks about rules asks about all of them; rules of a file may make any op.
+    // Questions about rules are about all of them; rules of a file may make any op.
     let all_of_them =
         context.extra::<Explanations>().is_some() || !context.text("rules").unwrap_or("").is_empty();
     let builtin = match all_of_them {
         true => rewrite::builtin(context.registry)?,
         false => rewrite::builtin_for(context.registry, graph)?,
     };
-    // A caller that is no pipeline gives no options.
+    // A caller that is not a pipeline gives no options.
     let file = context.text("rules").unwrap_or("");
     let own = if file.is_empty() { Vec::new() } else { read(file, context.registry)? };
     let all: Vec<CompiledRule>;
@@ -53,7 +53,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(apply(graph, context, rules, &Manner { one_by_one: false, contract })?.replaced > 0)
 }
 
-/// The contract in force; a caller that is no pipeline says nothing of it.
+/// The contract in force; a caller that is not a pipeline says nothing of it.
 pub(super) fn contract(context: &Context<'_>) -> Option<Contract> {
     context.text("contract").ok().and_then(Contract::named)
 }
@@ -66,7 +66,7 @@ pub(super) struct Manner {
     pub(super) contract: Contract,
 }
 
-/// What the options say; a caller that is no pipeline gives none.
+/// What the options say; a caller that is not a pipeline gives none.
 fn settings(context: &Context<'_>, manner: &Manner) -> Settings {
     let limit = |name: &str, default: usize| context.option_count(name).unwrap_or(default);
     let default = Budget::default();

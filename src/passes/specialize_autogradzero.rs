@@ -134,7 +134,7 @@ fn counts(graph: &Graph, op: OpId) -> [i64; 2] {
 }
 
 /// Makes two versions of a graph's work and a check that chooses; gives the block of the one to be specialized. None, and nothing
-/// changed, where no input tells anything.
+/// changed, where no input is known.
 fn version(graph: &mut Graph, states: &mut States) -> Option<BlockId> {
     let seen = seen(graph);
     if seen.zero.is_empty() && seen.nonzero.is_empty() {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 const MIN_ELEMENTS: i64 = 1 << 14;
 /// Rows of a block: few enough for sums in single precision, and for all cores to have blocks.
 const BLOCK_ROWS: i64 = 32;
-/// Shorter rows stay: their sums would be no work for vectors.
+/// Shorter rows stay: their sums would not vectorize.
 const MIN_LENGTH: i64 = 16;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {

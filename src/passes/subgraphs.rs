@@ -124,7 +124,7 @@ pub(super) fn dissolve(graph: &mut Graph, group: OpId, body: &Body, db: Option<&
     ops
 }
 
-/// Moves an op out of a group, behind it. Nothing in the group may use it.
+/// Moves an op out of a group, after it. Nothing in the group may use it.
 pub(super) fn release(graph: &mut Graph, group: OpId, inner: &mut Graph, op: OpId) {
     let mut map: HashMap<ValueId, ValueId> = HashMap::new();
     let mut last = group;
@@ -223,7 +223,7 @@ fn with_users(graph: &Graph, ops: impl Iterator<Item = OpId>) -> Vec<OpId> {
     found
 }
 
-/// Ops of a block, last first: the order in which groups are looked at.
+/// Ops of a block, last first: the order in which groups are examined.
 pub(super) fn backwards(graph: &Graph, block: BlockId) -> Vec<OpId> {
     let mut ops: Vec<OpId> = graph.block_ops(block).collect();
     ops.reverse();

@@ -70,7 +70,7 @@ pub(super) fn names(
     found.escapes.iter().all(|(op, _)| is_past(graph, *op, home, &writes, true)).then_some(found)
 }
 
-/// Whether a tensor has another name behind the end of a block, or in a loop and behind it, and neither it nor a view of it is used
+/// Whether a tensor has another name after the end of a block, or in a loop and after it, and neither it nor a view of it is used
 /// any more under its own.
 fn is_moved(graph: &Graph, registry: &Registry, made: ValueId, op: OpId) -> bool {
     if !is_passed_on(graph, made, op) {
@@ -229,7 +229,7 @@ fn role(graph: &mut Graph, registry: &Registry, op: OpId, index: usize) -> Optio
     let schema = row.marked_schema().ok()?;
     let kind = graph.kind(op);
     let Some(marks) = marks else {
-        // A view looks at its operands, whatever its marks say.
+        // A view aliases its operands, whatever its marks say.
         return (row.def().family != Family::View).then_some(Role::Reads);
     };
     if !marks.is_write {
@@ -294,7 +294,7 @@ fn is_list(graph: &Graph, op: OpId) -> bool {
     graph.kind(op) == "prim::ListConstruct"
 }
 
-/// Whether a list is only read, in its own block, before any write that stands behind it.
+/// Whether a list is only read, in its own block, before any write that follows it.
 fn reads_before_writes(
     graph: &Graph,
     registry: &Registry,

@@ -1,4 +1,4 @@
-//! Why ops stand outside of fusion groups, in words. It asks the same questions as `fuse`, of a graph that `fuse` has left.
+//! Reasons for ops outside of fusion groups, as text. It asks the same questions as `fuse`, of a graph that `fuse` has left.
 
 use super::fuse::{is_fusible, stays_in_stretch};
 use super::fuse_rows::row_work;
@@ -8,8 +8,8 @@ use crate::dialects::{Family, Op, Variant, fusion};
 use crate::ir::{Graph, OpId, TypeKind, ValueId};
 use hashbrown::HashSet;
 
-/// Why an op is in no group. None for what is no work: constants, groups themselves, and layers, which have taken what is fused to
-/// them.
+/// Why an op is in no group. None for what is not work: constants, groups themselves, and layers, which have taken what is fused
+/// to them.
 pub fn why_outside(graph: &Graph, context: &Context<'_>, op: OpId) -> Option<String> {
     let kind = graph.kind(op);
     if kind == "prim::Constant" || fusion::is_group(kind) || kind.as_str().starts_with("fusion::") {
@@ -26,7 +26,7 @@ pub fn why_outside(graph: &Graph, context: &Context<'_>, op: OpId) -> Option<Str
 /// What an op is that no group can take; None where it could be in one.
 fn of_row(graph: &Graph, context: &Context<'_>, op: OpId, row: &Op, facts: &OpFacts) -> Option<String> {
     if !stays_in_stretch(facts) {
-        return Some("it acts on the world, and what is before it is not moved behind it".to_string());
+        return Some("it has side effects, and ops before it are not moved after it".to_string());
     }
     if facts.writes || row.variant() != Variant::Plain {
         return Some("it writes to a tensor in place".to_string());
@@ -43,13 +43,13 @@ fn of_row(graph: &Graph, context: &Context<'_>, op: OpId, row: &Op, facts: &OpFa
             "it combines elements along a dimension that is not known to be the last".to_string()
         }
         Family::Reduce => "it combines elements in a way that groups do not have".to_string(),
-        Family::View => "it is another look at the same memory".to_string(),
+        Family::View => "it is a view of the same memory".to_string(),
         Family::Create => "it makes a tensor of sizes and numbers".to_string(),
         Family::Contraction => "it is a product or convolution, which has kernels of its own".to_string(),
         Family::Gather => "it moves elements by index".to_string(),
         Family::Composite => "it is defined in TorchScript and was not inlined".to_string(),
-        Family::Opaque => "it is no elementwise work, and has a kernel of its own".to_string(),
-        Family::Host | Family::Container | Family::Control => "it is no work on elements".to_string(),
+        Family::Opaque => "it is not elementwise work, and has a kernel of its own".to_string(),
+        Family::Host | Family::Container | Family::Control => "it is not work on elements".to_string(),
     })
 }
 
@@ -60,7 +60,7 @@ fn elementwise(graph: &Graph, op: OpId) -> String {
         _ => constants::constant_op(graph, **value).is_some(),
     };
     match graph.operands(op).iter().find(|value| !taken(value)) {
-        Some(value) => format!("%{} : {} is no constant", graph.display_name(*value), graph.ty(*value)),
+        Some(value) => format!("%{} : {} is not a constant", graph.display_name(*value), graph.ty(*value)),
         None if graph.operands(op).iter().any(|v| constants::constant_op(graph, *v).is_some()) => {
             "a constant tensor without dimensions counts as a number here".to_string()
         }
@@ -86,7 +86,7 @@ fn alone(graph: &Graph, context: &Context<'_>, op: OpId) -> String {
 /// Why two ops or groups are not one group, the second of which uses what the first gives.
 pub fn why_apart(graph: &Graph, context: &Context<'_>, first: OpId, second: OpId) -> String {
     if graph.parent(first) != graph.parent(second) {
-        return "they stand in different blocks".to_string();
+        return "they are in different blocks".to_string();
     }
     let mut at = graph.next(first);
     while let Some(op) = at.filter(|op| *op != second) {
@@ -117,7 +117,7 @@ pub fn producers(graph: &Graph, op: OpId) -> Vec<OpId> {
     unique(found)
 }
 
-/// The ops that take what an op gives; ends of blocks are none.
+/// The ops that take what an op gives; terminators do not count.
 pub fn users(graph: &Graph, op: OpId) -> Vec<OpId> {
     let uses = graph
         .results(op)

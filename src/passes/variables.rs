@@ -111,7 +111,7 @@ fn around<O: Objects>(graph: &mut Graph, objects: &mut O, written: &mut Written,
 pub(super) type Fresh = HashMap<ValueId, bool>;
 
 /// Whether an object is made in the graph, so that nothing else has it; or each way of a branch gives such an object, or what a loop
-/// begins with and what each turn leaves is one, and it has no other name by then.
+/// begins with and what each iteration leaves is one, and it has no other name by then.
 pub(super) fn is_fresh(
     graph: &Graph,
     known: &mut Fresh,
@@ -173,7 +173,7 @@ fn origins(graph: &Graph, value: ValueId) -> Option<Vec<(ValueId, OpId)>> {
     }
 }
 
-/// Whether an op gives an object to a loop, or ends a way of a branch or a turn of a loop and gives it there; once.
+/// Whether an op gives an object to a loop, or ends a branch or an iteration of a loop and gives it there; once.
 pub(super) fn is_passed_on(graph: &Graph, made: ValueId, op: OpId) -> bool {
     let is_join = match graph.terminated_block(op) {
         Some(block) => {
@@ -271,8 +271,8 @@ fn drop_given(graph: &mut Graph, op: OpId, n: usize, same: ValueId) {
     graph.remove_result(op, n);
 }
 
-/// All ops in program order, but those of nested blocks before the op around them: what a turn leaves may be what a branch in it
-/// gives.
+/// All ops in program order, but those of nested blocks before the op around them: what an iteration leaves may be what a branch
+/// in it gives.
 fn inner_first(graph: &Graph) -> Vec<OpId> {
     let mut ordered = Vec::new();
     let mut open: Vec<OpId> = Vec::new();
@@ -305,7 +305,7 @@ fn given_by_all(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
         .then_some(first)
 }
 
-/// What a loop begins with, where each turn leaves what it was given.
+/// The initial value of a loop-carried value that each iteration passes on unchanged.
 fn carried_alone(graph: &Graph, op: OpId, n: usize) -> Option<ValueId> {
     let body = *graph.nested_blocks(op).first()?;
     let left = *graph.block_results(body).get(n + 1)?;

@@ -55,7 +55,7 @@ thread_local! {
 impl Budget {
     /// A budget with these limits; its time begins now.
     pub fn new(limits: Limits) -> Budget {
-        // A time beyond what the clock can express is no limit.
+        // A time beyond what the clock can express means no limit.
         let deadline = limits.time.and_then(|time| Instant::now().checked_add(time));
         Budget { limits, deadline, ..Budget::default() }
     }
@@ -155,7 +155,7 @@ impl Budget {
         std::iter::successors(Some(self), |budget| budget.outer.as_deref())
     }
 
-    /// Whether work must end; looks at the clock.
+    /// Whether work must end; checks the clock.
     pub fn is_stopped(&self) -> bool {
         self.chain().any(Budget::is_used_up)
     }
@@ -260,7 +260,7 @@ impl Budget {
         }
     }
 
-    /// Fails if so many more bytes would be too many.
+    /// Fails if this many more bytes would exceed the limit.
     fn expect(&self, bytes: u64) -> Result<()> {
         for budget in self.chain() {
             let Some(max) = budget.limits.bytes else { break };
@@ -326,13 +326,13 @@ pub(super) fn begin(budget: Arc<Budget>) {
     CURRENT.with(|current| *current.borrow_mut() = Some(budget));
 }
 
-/// Ends a budget: no thread charges to it from its next look on.
+/// Ends a budget: no thread charges to it from its next check on.
 pub(super) fn end(budget: &Budget) {
     budget.ended.store(true, Ordering::Relaxed);
     drop(current());
 }
 
-/// Steps that compiled loops run between two looks at the budget.
+/// Steps that compiled loops run between two checks of the budget.
 pub const STEPS_AT_ONCE: u64 = 1 << 16;
 
 thread_local! {
@@ -376,7 +376,7 @@ pub fn pause() -> Result<()> {
     current().map_or(Ok(()), |budget| budget.pause())
 }
 
-/// Whether this thread's work must end. Loops that cannot fail leave early then; whoever called them asks [`check`].
+/// Whether this thread's work must end. Loops that cannot fail leave early then; their callers call [`check`].
 pub fn is_stopped() -> bool {
     CURRENT.with(|current| current.borrow().as_ref().is_some_and(|budget| budget.is_stopped()))
 }
@@ -389,7 +389,7 @@ pub fn room() -> usize {
     least.and_then(|left| usize::try_from(left).ok()).unwrap_or(usize::MAX)
 }
 
-/// Fails if so many more bytes would exceed the memory limit. For work that is about to allocate much in one step.
+/// Fails if this many more bytes would exceed the memory limit. For work that is about to allocate much in one step.
 pub fn expect_room(bytes: usize) -> Result<()> {
     CURRENT.with(|current| match current.borrow().as_ref() {
         Some(budget) if budget.limits.bytes.is_some() => {

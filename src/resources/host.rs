@@ -22,7 +22,7 @@ thread_local! {
     static AT_REST: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, the host is asked; then whoever was asked before.
+/// While it lives, this host is asked; then the previous one.
 #[must_use = "the host is asked as long as this lives"]
 pub struct Asked(Option<Host>);
 
@@ -87,8 +87,8 @@ mod tests {
         let asked = ask(|| true);
         budget::pause().expect("it is not time to ask");
         std::thread::sleep(EVERY);
-        budget::check().expect("nobody is asked");
-        budget::take_all_steps(1).expect("nobody is asked");
+        budget::check().expect("no host is asked");
+        budget::take_all_steps(1).expect("no host is asked");
         assert_eq!(budget::pause().expect_err("the host says so").report().limit, Some("cancel"));
         drop(asked);
         assert!(!says_stop());

@@ -4,7 +4,7 @@ use super::budget::exceeded;
 use crate::diag::{Diagnostic, Result};
 use std::time::Duration;
 
-/// Limits of one run, its forks included. `None` is no limit. Below its limits a program answers as it does without;
+/// Limits of one run, its forks included. `None` means no limit. Below its limits a program answers as it does without;
 /// at a limit the run ends with an error of kind [`crate::diag::ErrorKind::Limit`] that names the limit and the line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -65,7 +65,7 @@ impl Limits {
 
 /// A number of bytes as people write it, with K, M, G or T for powers of 1024: `512M`, `1.5G`.
 pub fn bytes_of(text: &str) -> Result<u64> {
-    let odd = || Diagnostic::input(format!("'{text}' is no size: sizes are written as 512M or 1G"));
+    let odd = || Diagnostic::input(format!("'{text}' is not a size: sizes are written as 512M or 1G"));
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor: u64 = match text[digits.len()..].to_ascii_uppercase().as_str() {
         "" | "B" => 1,
@@ -82,10 +82,10 @@ pub fn bytes_of(text: &str) -> Result<u64> {
     Ok((number * factor as f64) as u64)
 }
 
-/// A time in seconds. Fails for what is no time.
+/// A time in seconds. Fails for what is not a time.
 pub fn seconds_of(number: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(number)
-        .map_err(|error| Diagnostic::input(format!("{number} s is no limit of time: {error}")))
+        .map_err(|error| Diagnostic::input(format!("{number} s is not a time limit: {error}")))
 }
 
 /// The program printed more than `limit` bytes.

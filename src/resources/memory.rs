@@ -9,7 +9,7 @@ use crate::diag::{Diagnostic, Result};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// The error of an allocation that cannot be had, in PyTorch's words.
+/// The error of an allocation that cannot be had, in PyTorch's wording.
 pub fn no_memory(bytes: usize) -> Diagnostic {
     Diagnostic::runtime(format!(
         "DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate \
@@ -143,7 +143,7 @@ impl<T> Scratch<T> {
         Ok(())
     }
 
-    /// The elements without their charge: whoever takes them accounts for them.
+    /// The elements without their charge: the caller accounts for them.
     pub fn into_vec(self) -> Vec<T> {
         self.items
     }

@@ -21,7 +21,7 @@ pub fn taken() -> u64 {
     TAKEN.load(Ordering::Relaxed)
 }
 
-/// How many bytes interned names may take in this process; 1 GiB if nobody says. Text that is being read when they are
+/// How many bytes interned names may take in this process; 1 GiB by default. Text that is being read when they are
 /// used up is read to its end.
 pub fn limit(bytes: u64) {
     LIMIT.store(bytes, Ordering::Relaxed);

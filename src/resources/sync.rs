@@ -7,5 +7,5 @@ pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(super) use std::thread::{Builder, Thread, current, park, yield_now};
 pub(super) use std::time::Instant;
 
-/// Looks between two looks at the clock.
+/// Checks between two readings of the clock.
 pub(super) const LOOKS: usize = 32;

@@ -1,5 +1,5 @@
 //! Threads for forked tasks, which may wait for storages and for each other. They are started when tasks come, as many as
-//! share loops, and end when nothing comes for a while. A task that no thread can take is run by whoever waits for it, so
+//! share loops, and end when nothing comes for a while. A task that no thread can take is run by its waiter, so
 //! nothing here ever has to succeed.
 
 use super::pool;
@@ -25,7 +25,7 @@ static WORK: Condvar = Condvar::new();
 const IDLE: Duration = Duration::from_secs(5);
 /// Room on a thread's stack; the system gives pages as they are used.
 const STACK_BYTES: usize = 16 << 20;
-/// Jobs that wait for a thread; whoever waits for further ones runs them.
+/// Jobs that wait for a thread; waiters for further ones run them.
 const MAX_WAITING: usize = 1 << 16;
 
 /// Offers a job to the threads. False, with the job dropped, where none can take it.
@@ -60,7 +60,7 @@ fn work() {
     loop {
         if let Some(job) = crew.waiting.pop_front() {
             drop(crew);
-            // What panics is a bug, of which the task's future has told those who wait; the thread goes on.
+            // A panic is a bug, which the task's future has reported to waiters; the thread goes on.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             crew = CREW.lock();
             continue;

@@ -81,7 +81,7 @@ impl Team {
     /// Calls `work` here and in up to `helpers` threads of the team. `work` takes pieces until none is left; each call ends
     /// when there are none. Returns when all calls have ended; a panic in one of them goes on here.
     pub fn run(&self, helpers: usize, work: &(dyn Fn() + Sync)) {
-        // SAFETY: only threads that have joined the region call `work`; `Open` lets nobody join any more and waits for those
+        // SAFETY: only threads that have joined the region call `work`; `Open` lets no thread join any more and waits for those
         // that have, before this function returns or unwinds.
         let lent = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), &'static (dyn Fn() + Sync)>(work) };
         let helpers = helpers.min(self.helpers);

@@ -7,7 +7,7 @@ use super::load::Loaded;
 use egg::Id;
 use hashbrown::HashMap;
 
-/// How many levels below its root a left side looks at.
+/// How many levels below its root a left side reads.
 pub(super) fn depth(term: &Term) -> u8 {
     let below = |terms: &mut dyn Iterator<Item = &Term>| terms.map(depth).max().map_or(0, |d| d + 1);
     match term {
@@ -36,7 +36,7 @@ impl Agenda {
         Agenda::of(loaded, all)
     }
 
-    /// The classes that changed, and those at most so many levels above them; `above` are known to lie one level
+    /// The classes that changed, and those at most a number of levels above them; `above` are known to lie one level
     /// above something that did.
     pub(super) fn of_changed(loaded: &Loaded, changed: &[Id], above: &[Id], levels: u8) -> Agenda {
         let egraph = &loaded.egraph;

@@ -26,7 +26,7 @@ pub struct Seen {
     pub one_use: bool,
     /// Whether it may be None.
     pub may_be_none: bool,
-    /// The op that makes it, where nobody writes to it afterwards.
+    /// The op that makes it, if it is not written afterwards.
     pub maker: Option<Symbol>,
     /// Whether no op makes it: an input of the graph or of a block.
     pub is_input: bool,
@@ -36,7 +36,7 @@ pub struct Seen {
     pub device: Option<Device>,
 }
 
-/// Kinds of values that conditions tell apart.
+/// Kinds of values that conditions distinguish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A tensor.
@@ -58,7 +58,7 @@ pub enum Kind {
     Other,
 }
 
-/// Whoever knows terms by name.
+/// A lookup of terms by name.
 pub trait Subjects {
     /// What is known of a variable, a named term, or `result`.
     fn seen(&self, name: &str) -> Option<Seen>;
@@ -155,7 +155,7 @@ const TESTS: &[Test] = &[
         let dtype = |seen: &Seen| DType::from_code(seen.constant.as_ref()?.as_int()?);
         Some(holds_all_of(dtype(&s[0])?, dtype(&s[1])?))
     }),
-    Test("is_contiguous", 1, "the elements lie densely", |s| {
+    Test("is_contiguous", 1, "the elements are dense", |s| {
         let sizes: Vec<i64> = s[0].sizes.as_ref()?.iter().copied().collect::<Option<_>>()?;
         let layout = crate::tensor::Layout::strided(&sizes, s[0].strides.as_ref()?, 0).ok()?;
         Some(layout.is_contiguous())
@@ -459,7 +459,7 @@ fn function(name: &str, arguments: &[Expr], subjects: &dyn Subjects) -> Option<A
             }
             _ => None,
         },
-        // The number that a constant tensor of rank 0 holds; a truth value is none.
+        // The number that a constant tensor of rank 0 holds; a truth value is not one.
         "item" => match value(0)? {
             Attr::Tensor(t) if t.rank() == 0 => match t.to_scalars().ok()?.first()? {
                 Scalar::Int(x) => Some(Attr::Int(*x)),

@@ -58,7 +58,7 @@ impl CostModel {
     }
 }
 
-/// What an op of a graph costs, and whether it may go when nobody uses it. One with blocks stays.
+/// What an op of a graph costs, and whether it may be erased when unused. One with blocks stays.
 pub(super) fn cost_of(registry: &Registry, graph: &Graph, model: CostModel, op: OpId) -> (u64, bool) {
     let (row, may_go) = if graph.nested_blocks(op).is_empty() {
         let known = facts(registry, graph, op);

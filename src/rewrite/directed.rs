@@ -1,21 +1,23 @@
 //! The driver of directed groups: each op once, in program order, and at each the first rule of the group that matches and
 //! whose conditions hold. Its right side is taken, whatever it costs and whatever the ops do besides computing: such a group is
-//! a pass whose result is known, as PyTorch has many. Ops that rules make are not looked at again. Who asks for it limits how
-//! many rewrites are done; this driver does not know why.
+//! a pass whose result is known, as PyTorch has many. Ops that rules make are not revisited. A right side stands where
+//! the root stood, so that a match is taken only if nothing between an inner op and the root writes to what that op takes or
+//! gives. Who asks for it limits how many rewrites are done; this driver does not know why.
 
 use super::compile::{CompiledRule, OpNode, Term, result_type};
 use super::condition;
 use super::graph_match::{Bound, Matcher, Names, Subst, constant_of};
 use super::matching::computed;
 use super::named::form;
+use crate::analysis::AliasDb;
 use crate::dialects::{Effects, Op, Registry, resolve};
-use crate::ir::{Attr, Graph, OpId, Symbol, Type, ValueId};
+use crate::ir::{Attr, Graph, Module, OpId, Symbol, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// What a matched op may do and still go with the match: nobody can tell.
+/// What a matched op may do and still be erased with the match: nothing observable.
 const HARMLESS: Effects = Effects::MAY_RAISE.union(Effects::IDENTITY);
 /// The name under which ops inside of a match are noted; rules cannot write it.
 const INSIDE: &str = "inside of the match";
@@ -31,14 +33,15 @@ pub struct Replaced {
     pub fired: IndexMap<Arc<str>, usize>,
 }
 
-/// Who decides whether a rewrite may be done: it is told the rule and the op at its root.
+/// Decides whether a rewrite may be done, given the rule and the op at its root.
 pub type Ask<'a> = dyn FnMut(&Graph, &CompiledRule, OpId) -> bool + 'a;
 
-/// Replaces what rules of a directed group match. The matched op goes, and what nobody but it used of the match; with
+/// Replaces what rules of a directed group match. The matched op is erased, with the ops of the match that only it used; with
 /// `keeps_matched` all of it stays, unused.
 pub fn replace(
     graph: &mut Graph,
     registry: &Registry,
+    module: Option<&Module>,
     rules: &[CompiledRule],
     keeps_matched: bool,
     ask: &mut Ask<'_>,
@@ -50,9 +53,13 @@ pub fn replace(
         }
     }
     let lists = registry.overloads(Symbol::new("prim::ListConstruct")).first().cloned();
-    let mut driver =
-        Driver { graph, registry, rules, lists, keeps_matched, gone: Vec::new(), done: Replaced::default() };
-    for op in driver.graph.all_ops() {
+    let ops = graph.all_ops();
+    let aliases = (ops.iter().any(|op| by_kind.contains_key(&graph.kind(*op))))
+        .then(|| AliasDb::new(registry, module, graph))
+        .filter(|db| ops.iter().any(|op| db.writes(*op)));
+    let done = Replaced::default();
+    let mut driver = Driver { graph, registry, rules, lists, keeps_matched, aliases, gone: Vec::new(), done };
+    for op in ops {
         let Some(candidates) = by_kind.get(&driver.graph.kind(op)) else { continue };
         if driver.gone.contains(&op) {
             continue;
@@ -76,6 +83,8 @@ struct Driver<'a> {
     rules: &'a [CompiledRule],
     lists: Option<Op>,
     keeps_matched: bool,
+    /// What may be written, where the graph writes at all.
+    aliases: Option<AliasDb>,
     /// Ops that have been replaced.
     gone: Vec<OpId>,
     done: Replaced,
@@ -130,13 +139,52 @@ impl<'a> Driver<'a> {
         let Some(names) = self.names(found) else { return false };
         let visible = |value: &ValueId| self.graph.is_visible(*value, op);
         let in_sight = found.subst.0.iter().all(|(name, bound)| match bound {
-            // Results of the op itself are none of its operands.
+            // Results of the op itself are not its operands.
             Bound::One(value) => found.values.contains(value) || &**name == INSIDE || visible(value),
             Bound::Many(all) => all.iter().all(visible),
         });
         in_sight
             && found.rule.conditions.iter().all(|c| condition::holds(c, &names) == Some(true))
             && self.can_make(&found.rule.right, &names, found.values.len())
+            && self.aliases.as_ref().is_none_or(|aliases| self.is_unwritten(aliases, found, op))
+    }
+
+    /// Whether ops inside of the match would give at the root what they gave where they stand.
+    fn is_unwritten(&self, aliases: &AliasDb, found: &Found<'_>, root: OpId) -> bool {
+        let inside = found.subst.0.iter().filter(|(name, _)| &**name == INSIDE);
+        let ops = inside.filter_map(|(_, bound)| match bound {
+            Bound::One(value) => self.graph.def_op(*value),
+            Bound::Many(_) => None,
+        });
+        ops.filter(|op| *op != root).all(|op| {
+            let results = self.graph.results(op);
+            let mut values = self.graph.operands(op).iter().chain(&results);
+            values.all(|value| self.keeps(aliases, *value, op, root))
+        })
+    }
+
+    /// Whether nothing writes to a value between two ops.
+    fn keeps(&self, aliases: &AliasDb, value: ValueId, from: OpId, to: OpId) -> bool {
+        if !aliases.has_writers(value) {
+            return true;
+        }
+        let (Some(writers), Some(block)) = (aliases.writers(value), self.graph.parent(to)) else {
+            return false;
+        };
+        self.graph.parent(from) == Some(block)
+            && writers.into_iter().all(|writer| {
+                // Where it stands in their block, or around it.
+                let mut at = writer;
+                while self.graph.parent(at).is_some_and(|parent| parent != block) {
+                    let Some(owner) = self.graph.parent(at).and_then(|parent| self.graph.owner(parent))
+                    else {
+                        return false;
+                    };
+                    at = owner;
+                }
+                let between = self.graph.is_before(from, at) && self.graph.is_before(at, to);
+                self.gone.contains(&writer) || !between
+            })
     }
 
     fn names<'n>(&'n self, found: &'n Found<'_>) -> Option<Names<'n>> {
@@ -145,7 +193,7 @@ impl<'a> Driver<'a> {
         Some(Names { graph: self.graph, subst: &found.subst, root, lists, count: found.count })
     }
 
-    /// Whether arithmetic and attributes of a right side have a value here, and it gives so many.
+    /// Whether arithmetic and attributes of a right side have a value here, and it gives the right number of them.
     fn can_make(&self, right: &Term, names: &Names<'_>, count: usize) -> bool {
         let gives = match right {
             Term::Op(node) if node.result.is_none() => {
@@ -185,6 +233,9 @@ impl<'a> Driver<'a> {
         let Some(new) = maker.replacement() else { return };
         for (old, new) in found.values.iter().zip(new) {
             self.graph.replace_all_uses(*old, new);
+            if let Some(aliases) = &mut self.aliases {
+                aliases.copy_value(*old, new);
+            }
         }
         self.done.count += 1;
         self.done.outermost |= self.graph.parent(op) == Some(self.graph.root());

@@ -4,7 +4,7 @@
 //!
 //! A class is decided at a time, those with the fewest choices first. What is sure to follow is counted at once: a
 //! class brings along all that every way to make it needs, and each of these costs at least its cheapest node. It
-//! knows nothing of places and identity: whoever writes the choice back decides whether it may stand there.
+//! knows nothing of places and identity: writing the choice back decides whether it is allowed there.
 
 use super::cost::CostModel;
 use super::language::{Head, Node, OpHead};
@@ -117,7 +117,7 @@ impl Problem {
             if let Head::Op(OpHead { pin: Some((op, _)), .. }) = loaded.head(node)
                 && !source.own.contains_key(op)
             {
-                // A choice between blocks is no way to make a value.
+                // A choice between blocks does not make a value.
                 continue;
             }
             let ty = |id: Id| &loaded.egraph[loaded.egraph.find(id)].data.ty;

@@ -6,7 +6,7 @@ use super::saturate::Report;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What somebody wants to know about a simplification.
+/// Requested information about a simplification.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
     /// Give the chain of rules of each replaced op.
@@ -231,7 +231,7 @@ mod tests {
         }
         let text_of = |graph: &Graph| graph.to_text(&PrintOptions::bare());
         assert_eq!(text_of(&all), text_of(&alone));
-        // Nobody asking changes nothing.
+        // Without questions nothing changes.
         let mut plain: Graph = parse_graph(&text).expect("a graph");
         greedily(&mut plain, &rules, &Settings::default(), &none);
         assert_eq!(text_of(&all), text_of(&plain));

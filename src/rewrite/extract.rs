@@ -2,11 +2,11 @@
 //!
 //! Each value whose class a rule changed is offered what else its class holds: another value that is visible, a
 //! constant, or new ops over visible values. Sharing counts: new ops are counted once, and what is saved is every
-//! op that nobody needs any more. A value is replaced only if that does not cost more than it saves, so that the
+//! op that is no longer needed. A value is replaced only if that does not cost more than it saves, so that the
 //! result never costs more than the input, and what no rule changed keeps its op, place, name and location. Passes
 //! over the function follow each other until nothing gets cheaper. A small function is besides searched as a whole
 //! (`exact`), and what that chose is taken where it is cheaper still.
-//! A fresh tensor becomes an alias, or the reverse, only where nobody can tell.
+//! A fresh tensor becomes an alias, or the reverse, only where this is unobservable.
 
 use super::cost::{CostModel, cost_of};
 use super::exact::Problem;
@@ -190,7 +190,7 @@ fn values_in_order(graph: &Graph) -> Vec<ValueId> {
     values
 }
 
-/// The values of each class: what is no op's result first, then in program order.
+/// The values of each class: what is not an op's result first, then in program order.
 fn values_by_class(graph: &Graph, loaded: &Loaded) -> HashMap<Id, Vec<ValueId>> {
     let mut found: HashMap<Id, Vec<ValueId>> = HashMap::new();
     for value in values_in_order(graph) {
@@ -237,7 +237,7 @@ pub(super) struct Writer<'a, 'r> {
     cost: HashMap<OpId, (u64, bool)>,
     /// Firings by the class that they changed.
     pub(super) firings: &'a HashMap<Id, Vec<usize>>,
-    /// Ops that nobody needs any more. They lose their operands at once and go at the end: a handle that is given
+    /// Dead ops. They lose their operands at once and go at the end: a handle that is given
     /// out again would be taken for what it was.
     gone: Vec<OpId>,
     pub(super) is_gone: HashSet<OpId>,
@@ -247,13 +247,13 @@ pub(super) struct Writer<'a, 'r> {
     pub(super) made: HashMap<ValueId, (Id, usize)>,
     /// The node that each class is to be made by, where a search said so.
     pub(super) guide: Option<HashMap<Id, Node>>,
-    /// What is visible at the op that is looked at.
+    /// What is visible at the op that is examined.
     pub(super) memo: RefCell<HashMap<Id, Option<ValueId>>>,
     /// Nodes that may still be tried for the form that is being planned.
     pub(super) fuel: Cell<usize>,
-    /// Ways through classes, where somebody asks.
+    /// Paths through classes, if requested.
     proofs: Option<Proofs<'a>>,
-    /// What became of values, where somebody asks.
+    /// Outcomes of values, if requested.
     decisions: IndexMap<ValueId, Decision>,
 }
 
@@ -278,7 +278,7 @@ impl Writer<'_, '_> {
         ops.into_iter().map(|op| self.op_cost(op).0).sum()
     }
 
-    /// What an op costs, and whether it may go when nobody uses it.
+    /// What an op costs, and whether it may be erased when unused.
     pub(super) fn op_cost(&mut self, op: OpId) -> (u64, bool) {
         if let Some(known) = self.cost.get(&op) {
             return *known;
@@ -348,7 +348,7 @@ impl Writer<'_, '_> {
     fn best(&mut self, op: OpId, value: ValueId, id: Id, even: bool) -> Option<(u64, u64, Form)> {
         let (mut best, mut told_apart) = self.choose(op, value, id, false);
         if best.is_none() && self.proofs.is_some() {
-            // Whoever asks hears of forms that cost more, too.
+            // Reports include forms that cost more, too.
             (best, told_apart) = self.choose(op, value, id, true);
         }
         if let Some((_, _, saved, cost, _)) = &best {
@@ -365,7 +365,7 @@ impl Writer<'_, '_> {
         (gain > 0 || gain == 0 && preferred).then_some((saved, cost, form))
     }
 
-    /// The best form, as gain, rank, what it saves and costs; and whether one could be told apart. `all`: also forms
+    /// The best form, as gain, rank, what it saves and costs; and whether one could be distinguished. `all`: also forms
     /// that cost more than they can save.
     #[expect(clippy::type_complexity, reason = "a tuple that is compared by its first parts")]
     fn choose(
@@ -473,7 +473,7 @@ impl Writer<'_, '_> {
             && (alias(value) || alias(*other))
     }
 
-    /// Notes why a value is not replaced, where somebody asks.
+    /// Notes why a value is not replaced, if requested.
     fn stays(&mut self, value: ValueId, reason: impl FnOnce() -> String) {
         if self.proofs.is_some() {
             self.decisions.insert(value, Decision::Stays(reason()));
@@ -526,7 +526,7 @@ impl Writer<'_, '_> {
         names
     }
 
-    /// A value that is gone is no form of its class any more.
+    /// A value that is gone is not a form of its class any more.
     fn forget(&mut self, value: ValueId) {
         let place = self.place(value);
         let Some(id) = self.class(value) else { return };
@@ -538,7 +538,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Erases an op that nobody needs any more, and what only it needed.
+    /// Erases a dead op, and what only it needed.
     fn sweep(&mut self, op: OpId) {
         let mut work = vec![op];
         while let Some(op) = work.pop() {
@@ -575,7 +575,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Whether a value may take a form without anybody telling by identity.
+    /// Whether a value may take a form without an observable change of identity.
     fn may_become(&self, value: ValueId, form: &Form) -> bool {
         if !AliasDb::is_mutable_type(self.graph.ty(value)) {
             return true;
@@ -599,7 +599,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Whether somebody could tell by strides that a plan makes a value.
+    /// Whether it is observable through strides that a plan makes a value.
     fn plan_is_seen(&self, value: ValueId, anchor: OpId, plan: &[(Id, Node)]) -> bool {
         let egraph = &self.loaded().egraph;
         let mut orders: HashMap<Id, Order> = HashMap::new();

@@ -92,7 +92,7 @@ fn speaks_of_sign(fact: &Fact) -> bool {
 struct Equations(Vec<String>);
 
 impl Equations {
-    /// None for facts that are no equations.
+    /// None for facts that are not equations.
     fn of(op: &Op, fact: &Fact) -> Result<Option<Equations>> {
         let (weakest, fact) = match fact {
             Fact::Under(contract, inner) => (*contract, **inner),
@@ -132,7 +132,7 @@ impl Writer<'_> {
         let ty = self.operands::<2>("commutative")?;
         let f = &self.name;
         let equation = format!("{f}(?x: {ty}, ?y: {ty}) ~> {f}(?y, ?x)");
-        // Where dtypes differ, which operand is a tensor of rank 0 and which is rounded first is told by their places; an
+        // Where dtypes differ, which operand is a tensor of rank 0 and which is rounded first depends on their positions; an
         // infinite complex number does not survive the factor of a sum.
         let when = if self.is_tensor() { "same_dtype(?x, ?y) and not is_complex(?x)" } else { "" };
         self.add("commutative", &equation, when);
@@ -266,7 +266,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Variables for the arguments behind the first, each with its type.
+    /// Variables for the arguments after the first, each with its type.
     fn rest(&self) -> String {
         let rest = self.arguments.iter().skip(1);
         rest.map(|a| format!(", {}=?{}: {}", a.name, a.name, a.ty)).collect()

@@ -13,9 +13,9 @@ use hashbrown::HashSet;
 const MAX_DEPTH: usize = 10;
 /// Nodes that are tried, at most, to build one form.
 const MAX_PLANS: usize = 256;
-/// Equal values that are looked at for one op.
+/// Equal values that are examined for one op.
 const MAX_EQUALS: usize = 64;
-/// Forms of a class that are looked at for one op.
+/// Forms of a class that are examined for one op.
 const MAX_FORMS: usize = 64;
 /// Ops that a replacement may free, at most, when its worth is counted.
 const MAX_FREED: usize = 1024;
@@ -34,7 +34,7 @@ struct Plan {
 
 impl Writer<'_, '_> {
     /// What else the class of a value holds that costs no more than `limit`, with a rank: values before constants
-    /// before ops, and last those that are no improvement at the same cost.
+    /// before ops, and last those that are not an improvement at the same cost.
     pub(super) fn forms(&self, anchor: OpId, value: ValueId, id: Id, limit: u64) -> Vec<(u8, Form)> {
         let data = &self.loaded().egraph[id].data;
         let nodes = &self.loaded().egraph[id].nodes;
@@ -327,7 +327,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// All ops that nobody needs any more once the value is made of others.
+    /// All ops that are dead once the value is made from others.
     pub(super) fn freed(&mut self, op: OpId, value: ValueId, kept: &[ValueId]) -> Vec<OpId> {
         let mut freed: Vec<OpId> = Vec::new();
         let mut dead: HashSet<OpId> = HashSet::new();

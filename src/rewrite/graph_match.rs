@@ -1,5 +1,5 @@
 //! Where left sides match in a graph, op by op: what the greedy and the directed driver have in common. Which ops rules may
-//! look at is the driver's to say, and what a match is worth too.
+//! read is the driver's to decide, and what a match is worth too.
 
 use super::compile::{OpNode, Term};
 use super::condition::{self, Kind, Seen, Subjects};
@@ -20,7 +20,7 @@ pub(super) struct Matcher<'a> {
     pub(super) graph: &'a Graph,
     /// The row that makes lists.
     pub(super) lists: Option<&'a Op>,
-    /// The row of an op that rules may look at.
+    /// The row of an op that rules may read.
     pub(super) row: &'a dyn Fn(OpId) -> Option<Op>,
     /// The name under which results of ops inside of a match are noted, if they are.
     pub(super) inside: Option<Arc<str>>,
@@ -210,7 +210,7 @@ impl Subjects for Names<'_> {
         };
         let mut seen = seen_of(self.graph.ty(value), constant_of(self.graph, value).as_ref());
         seen.one_use = self.graph.has_one_use(value);
-        // Only ops in which nobody writes are looked at.
+        // Only ops without writes are considered.
         seen.maker = self.graph.def_op(value).map(|op| self.graph.kind(op));
         seen.is_input = seen.maker.is_none();
         if let (Some(op), Some(lists)) = (self.graph.def_op(value), self.lists)

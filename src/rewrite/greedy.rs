@@ -1,6 +1,6 @@
 //! The yardstick: the same rules applied greedily, as most compilers do. A worklist of ops; at each op the rules by
 //! benefit, then by their order in the text; the first that matches and does not cost more is taken at once and
-//! never taken back. What nobody uses any more goes. Nothing here looks at a clock.
+//! never taken back. Unused ops are erased. Nothing here depends on a clock.
 
 use super::compile::{CompiledRule, Term, result_type};
 use super::condition;
@@ -44,7 +44,7 @@ pub fn simplify_greedily(
         refused: HashSet::new(),
         lists: registry.overloads(Symbol::new("prim::ListConstruct")).first().cloned(),
         by_root: by_root(rules, |rule| {
-            // A rule that somebody asks about is matched, so that it can be said where its contract held it back.
+            // A rule in question is matched, so that reports can say where its contract prevented it.
             !rule.writes
                 && (settings.contract.admits(rule.contract) || questions.why_not.as_ref() == Some(&rule.name))
         }),
@@ -110,7 +110,7 @@ pub(super) struct Driver<'a> {
     aliases: AliasDb,
     pub(super) lists: Option<Op>,
     leaving: HashSet<ValueId>,
-    /// Rows of ops that rules may look at.
+    /// Rows of ops that rules may read.
     rows: RefCell<HashMap<OpId, Option<Op>>>,
     queue: VecDeque<OpId>,
     queued: HashSet<OpId>,
@@ -123,7 +123,7 @@ pub(super) struct Driver<'a> {
     /// Rewrites that may still be done.
     left: usize,
     pub(super) report: Report,
-    /// What somebody wants to know.
+    /// Requested information.
     pub(super) questions: Questions,
     /// Matches that came to nothing, each once.
     pub(super) refused: HashSet<(ValueId, String)>,
@@ -165,7 +165,7 @@ impl Driver<'_> {
         ops.into_iter().map(|op| cost_of(self.registry, self.graph, self.settings.cost, op).0).sum()
     }
 
-    /// The row of an op if rules may look at it.
+    /// The row of an op if rules may read it.
     fn row(&self, op: OpId) -> Option<Op> {
         if let Some(known) = self.rows.borrow().get(&op) {
             return known.clone();
@@ -286,7 +286,7 @@ impl Driver<'_> {
             registry: self.registry,
             aliases: &self.aliases,
             leaving: &self.leaving,
-            // New values are told to the alias analysis.
+            // New values are registered with the alias analysis.
             first_new: usize::MAX,
             keeps_compared: true,
             stands_for: None,
@@ -373,7 +373,7 @@ impl Driver<'_> {
         own + operands.iter().map(|t| self.cost_of_term(t, subst, value)).sum::<u64>()
     }
 
-    /// The cost of what nobody needs any more once a value is made of others.
+    /// The cost of what is dead once a value is made from others.
     fn saved(&self, op: OpId, value: ValueId, kept: &[ValueId]) -> u64 {
         let mut dead: Vec<OpId> = Vec::new();
         let mut work = vec![op];
@@ -396,7 +396,7 @@ impl Driver<'_> {
         saved
     }
 
-    /// Erases an op that nobody needs, and what only it needed.
+    /// Erases a dead op, and what only it needed.
     fn sweep(&mut self, op: OpId) {
         let mut work = vec![op];
         while let Some(op) = work.pop() {

@@ -1,4 +1,4 @@
-//! What the greedy driver writes down when somebody asks: each rewrite with its one rule, both sides and their cost,
+//! What the greedy driver records on request: each rewrite with its one rule, both sides and their cost,
 //! and for one rule also why its matches came to nothing. The forms are those of explained saturation.
 
 use super::attr_text;
@@ -15,13 +15,13 @@ use std::sync::Arc;
 pub(super) enum Reason {
     /// The condition of this number.
     Condition(usize),
-    /// The rule promises less than the contract in force, in words.
+    /// The rule promises less than the contract in force, as text.
     Contract(String),
-    /// The right side would look at contents that change.
+    /// The right side would read contents that change.
     Written,
     /// An operand of the right side is not there yet.
     OutOfSight,
-    /// Somebody could tell.
+    /// The change would be observable.
     Identity,
     /// What it would save, and cost.
     NoGain(u64, u64),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct RuleGroups(Vec<Arc<RuleGroup>>);
 
-/// A group: its name and its rules as they are written.
+/// A group: its name and its rules as written.
 struct RuleGroup {
     name: String,
     rules: Vec<syntax::Rule>,
@@ -42,7 +42,7 @@ impl RuleGroups {
     }
 }
 
-/// All rules of a table as they are written: the built-in ones, those of the groups that were added, and those that follow
+/// All rules of a table as written: the built-in ones, those of the groups that were added, and those that follow
 /// from facts of its rows.
 pub fn written(registry: &Registry) -> Result<Vec<syntax::Rule>> {
     let added = registry.part::<RuleGroups>().map_or(&[][..], |groups| &groups.0);
@@ -52,7 +52,7 @@ pub fn written(registry: &Registry) -> Result<Vec<syntax::Rule>> {
     Ok(all)
 }
 
-/// The rules that were added to a table, as they are written.
+/// The rules that were added to a table, as written.
 pub(super) fn added_rules(registry: &Registry) -> impl Iterator<Item = &syntax::Rule> {
     registry.part::<RuleGroups>().into_iter().flat_map(|groups| &groups.0).flat_map(|group| &group.rules)
 }

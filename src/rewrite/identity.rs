@@ -1,4 +1,4 @@
-//! Whether anybody could tell that one object stands for another: by a write, by holding both, or by the order in
+//! Whether it is observable that one object replaces another: by a write, by holding both, or by the order in
 //! which the elements of a tensor lie. Rules speak of values only; what is decided here holds for every rule, the
 //! built-in ones and those of users.
 
@@ -27,7 +27,7 @@ pub(super) struct Identity<'a> {
     pub(super) first_new: usize,
     /// Whether values that ops compare as objects stay; PyTorch's peephole pass replaces them.
     pub(super) keeps_compared: bool,
-    /// The values that those replaced which are no views: what was known of them holds for the new ones.
+    /// The values that those replaced which are not views: what was known of them holds for the new ones.
     pub(super) stands_for: Option<&'a HashMap<ValueId, ValueId>>,
 }
 
@@ -56,7 +56,7 @@ impl Identity<'_> {
             || self.graph.outputs().iter().filter(known).any(holds)
     }
 
-    /// Whether nobody can tell that two objects are one.
+    /// Whether it is unobservable that two objects are one.
     pub(super) fn may_be_one(&self, a: ValueId, b: ValueId) -> bool {
         let written = |v| self.aliases.has_deep_writers(self.known_as(v));
         if written(a) || written(b) {
@@ -119,14 +119,14 @@ impl Identity<'_> {
         true
     }
 
-    /// Whether types tell that an op's result has the dtype of its first operand.
+    /// Whether types determine that an op's result has the dtype of its first operand.
     fn keeps_dtype(&self, op: OpId) -> bool {
         let dtype = |value: Option<ValueId>| value.and_then(|v| self.graph.ty(v).as_tensor()?.dtype);
         let (operand, result) = (dtype(self.graph.operand(op, 0)), dtype(self.graph.result(op, 0)));
         operand.is_some() && operand == result
     }
 
-    /// Whether an op is a branch of which nobody knows yet which way it goes.
+    /// Whether an op is a branch whose direction is not known yet.
     fn is_open_branch(&self, op: OpId) -> bool {
         let condition = self.graph.operand(op, 0).and_then(|v| self.graph.def_op(v));
         self.graph.nested_blocks(op).len() == 2
@@ -169,7 +169,7 @@ impl Identity<'_> {
 
     // --- layouts ---
 
-    /// Whether somebody could tell by strides that `other` stands for `value`.
+    /// Whether it is observable through strides that `other` replaces `value`.
     fn layout_is_seen(&self, value: ValueId, other: ValueId) -> bool {
         if !self.graph.ty(value).is_tensor() || !self.graph.ty(other).is_tensor() {
             return false;
@@ -178,7 +178,7 @@ impl Identity<'_> {
         old != new && self.is_followed_out(value, old, new)
     }
 
-    /// Whether somebody could tell by strides that an op of another row makes `value`, so that its elements lie as `new`
+    /// Whether it is observable through strides that an op of another row makes `value`, so that its layout is that of `new`
     /// says. Two views count as lying alike, as what a rule says of views it says of strides too; so do two ops that
     /// may give their operand on.
     pub(super) fn made_layout_is_seen(&self, value: ValueId, new: Order) -> bool {
@@ -218,7 +218,7 @@ impl Identity<'_> {
         }
     }
 
-    /// Whether a change of how a value lies reaches somebody who looks at it.
+    /// Whether a change of a value's layout reaches an observer.
     fn is_followed_out(&self, value: ValueId, old: Order, new: Order) -> bool {
         let mut changed: Vec<(ValueId, Order, Order)> = vec![(value, old, new)];
         let mut done = 0;
@@ -240,10 +240,10 @@ impl Identity<'_> {
         false
     }
 
-    /// The results of an op whose layouts follow that of an operand; None where the op itself, or somebody outside,
-    /// looks at it.
+    /// The results of an op whose layouts follow that of an operand; None where the op itself, or a user outside,
+    /// reads it.
     fn passes_layout_on(&self, op: OpId, old: &Order, new: &Order) -> Option<Vec<(ValueId, Order, Order)>> {
-        // What ends a block gives the value to whoever is around it.
+        // The terminator of a block passes the value to the enclosing op.
         self.graph.parent(op)?;
         let row = resolve(self.registry, self.graph, op).ok()?;
         if row.def().facts.contains(&Fact::SeesLayout) {

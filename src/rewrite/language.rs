@@ -63,7 +63,7 @@ pub(super) struct OpHead {
     pub(super) attributes: SmallVec<[(Symbol, Attr); 1]>,
     /// The result's type, without sizes.
     pub(super) ty: Type,
-    /// The one op of the graph that it is, where that can be told apart from an equal one; with several results
+    /// The one op of the graph that it is, where that is distinguishable from an equal one; with several results
     /// of nested blocks, which.
     pub(super) pin: Option<(OpId, usize)>,
 }
@@ -160,7 +160,7 @@ impl Heads {
     }
 }
 
-/// The same for equal things: tells constants apart that are many.
+/// Equal for equal things; distinguishes many constants.
 fn hash(what: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
@@ -188,7 +188,7 @@ pub(super) struct Knowledge {
     pub(super) heads: Heads,
     /// The type that the next node has, where the graph says more than the op's schema.
     pub(super) stated: Option<Type>,
-    /// Classes that are new, or of which something new is known, since somebody asked. Numbers are left out: of
+    /// Classes that are new, or have new facts, since the last request. Numbers are left out: of
     /// them nothing new can be known.
     pub(super) changed: Vec<Id>,
     /// Nodes that take a class which became a number since then.
@@ -220,7 +220,7 @@ impl Analysis<Node> for Knowledge {
         a.values.extend(b.values);
         a.written |= b.written;
         a.touched |= b.touched;
-        // What is known of a class follows from its own nodes: nothing is new for those above it. To have them looked at
+        // What is known of a class follows from its own nodes: nothing is new for those above it. To have them examined
         // would take a step for each of them whenever two classes become one.
         DidMerge(false, false)
     }

@@ -126,7 +126,7 @@ fn groups_and_laws_belong_to_rules() {
     let text = wrong("group g {\nrule a exact aten::neg(?x: int) => ?x\n");
     assert!(text.contains("not a rule"), "{text}");
     let text = wrong("rule a exact aten::neg(?x: int) => ?x\nrule a exact aten::neg(?x: int) => ?x");
-    assert!(text.contains("two rules are called a") && text.contains("the first stands here"), "{text}");
+    assert!(text.contains("two rules are called a") && text.contains("the first is here"), "{text}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub fn lint(registry: &Registry, rules: &[Rule]) -> Vec<Diagnostic> {
         rules.iter().map(|rule| compile(registry, rule).unwrap_or_default()).collect();
     let mut sieve = Sieve::default();
     for (n, rule) in rules.iter().enumerate() {
-        // What is found until then is thrown away: the caller looks at the limits next.
+        // What is found until then is thrown away: the caller checks the limits next.
         if budget::is_stopped() {
             break;
         }
@@ -41,7 +41,7 @@ pub fn lint(registry: &Registry, rules: &[Rule]) -> Vec<Diagnostic> {
         earlier.retain(|other| !beside(&rules[*other]) || rules[*other].group == rule.group);
         let taker = earlier.iter().find_map(|earlier| taken(rules, &compiled, *earlier, n));
         if let Some(odd) = taker {
-            // What meets this rule meets the one that takes all of it: to say so again would help nobody.
+            // What meets this rule meets the one that takes all of it: to repeat it would not help.
             found.push(odd);
             continue;
         }
@@ -169,7 +169,7 @@ fn taken(rules: &[Rule], compiled: &[Vec<CompiledRule>], earlier: usize, later: 
         let (first, rule) = (&rules[earlier], &rules[later]);
         let text =
             format!("rule {} is unreachable: {} takes every term that it takes", rule.name, first.name);
-        let label = format!("{} stands before it", first.name);
+        let label = format!("{} precedes it", first.name);
         Diagnostic::compile(text).at(&rule.span).label(&first.span, label).warning()
     })
 }
@@ -269,7 +269,7 @@ fn overlapping(
     later: usize,
 ) -> Option<Diagnostic> {
     let meet = |a: &CompiledRule, b: &CompiledRule| {
-        // A special case of a general law is no overlap; neither are two sides of one condition.
+        // A special case of a general law is not an overlap; neither are two sides of one condition.
         let nested = covers(&a.left, &b.left, &mut Vec::new()) || covers(&b.left, &a.left, &mut Vec::new());
         let mut pairs = Vec::new();
         !nested && unify(&a.left, &b.left, &mut pairs) && !contradict(a, b, &pairs)
@@ -436,7 +436,7 @@ fn mentioned(conditions: &[&Condition]) -> Vec<Attr> {
     found
 }
 
-/// Everything that a variable of a type may be, as far as conditions tell things apart.
+/// Everything that a variable of a type may be, as far as conditions distinguish.
 fn universe(ty: &Type, mentioned: &[Attr]) -> Vec<Seen> {
     let ints = || mentioned.iter().cloned().chain([-2, -1, 0, 1, 2, i64::MAX, i64::MIN].map(Attr::Int));
     let constants = |kind: Kind, all: Vec<Attr>| -> Vec<Seen> {

@@ -63,7 +63,7 @@ pub(super) fn load(graph: &Graph, registry: &Registry, aliases: &AliasDb) -> Loa
     for (op, row) in branches {
         loaded.branch(graph, aliases, op, &row);
     }
-    // What nobody in the language uses has a class all the same: rules speak of any value.
+    // Values without uses in the language have a class all the same: rules speak of any value.
     for op in &all {
         for value in graph.results(*op) {
             loaded.value(graph, aliases, value);
@@ -89,7 +89,7 @@ pub(super) fn in_language(graph: &Graph, registry: &Registry, aliases: &AliasDb,
     pure.then_some(row)
 }
 
-/// Whether the op looks at contents that something in the graph writes to. Views and questions about types look
+/// Whether the op reads contents that something in the graph writes to. Views and questions about types look
 /// at none.
 fn reads_what_is_written(graph: &Graph, aliases: &AliasDb, op: OpId, row: &Op) -> bool {
     let def = row.def();
@@ -158,7 +158,7 @@ impl Loaded {
         let results = graph.results(op);
         let mutable = |v: &ValueId| AliasDb::is_mutable_type(graph.ty(*v));
         let written = |v: &ValueId| mutable(v) && aliases.has_writers(*v);
-        // Lists and what is written later can be told apart from equal ones.
+        // Lists and mutated values are distinguishable from equal ones.
         let container = row.def().effects.contains(Effects::IDENTITY);
         let makes = results.iter().any(&written) && row.def().family != Family::View;
         let pin = (container || makes).then_some((op, 0));

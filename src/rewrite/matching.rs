@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Alternatives of one match at one class are bounded.
 const MAX_MATCHES: usize = 64;
-/// Forms of a class that are looked at inside of a term: a constant may have as many as the graph has ops.
+/// Forms of a class that are examined inside of a term: a constant may have as many as the graph has ops.
 const MAX_FORMS: usize = 64;
 
 /// What a name stands for.
@@ -51,21 +51,21 @@ impl<T: Copy> Subst<T> {
 }
 
 /// What is left of a match, as a chain through the stack: nothing is built before all of it fits.
-enum Rest<'a> {
+enum Continuation<'a> {
     /// All fits.
     Done,
-    /// A term at a class, among the first so many of its forms.
-    At(&'a Term, Id, usize, &'a Rest<'a>),
+    /// A term at a class, among a number of its first forms.
+    At(&'a Term, Id, usize, &'a Continuation<'a>),
     /// Terms against operands; a variadic term takes as many as are left over.
-    Row(&'a [Term], &'a [Id], &'a Rest<'a>),
+    Row(&'a [Term], &'a [Id], &'a Continuation<'a>),
     /// The name of a matched term.
-    Name(&'a Arc<str>, Id, &'a Rest<'a>),
+    Name(&'a Arc<str>, Id, &'a Continuation<'a>),
 }
 
 /// The ways in which a rule's left side matches a class.
 pub(super) fn matches(loaded: &Loaded, term: &Term, id: Id, subst: &Subst) -> Vec<Subst> {
     let mut walk = Walk { loaded, subst: subst.clone(), found: Vec::new() };
-    walk.go(&Rest::At(term, id, usize::MAX, &Rest::Done));
+    walk.go(&Continuation::At(term, id, usize::MAX, &Continuation::Done));
     walk.found
 }
 
@@ -82,14 +82,14 @@ fn raises(loaded: &Loaded, results: &Type, node: &Node) -> bool {
 /// The ways in which a node is an op of a pattern.
 pub(super) fn match_op(loaded: &Loaded, pattern: &OpNode, node: &Node, subst: &Subst) -> Vec<Subst> {
     let mut walk = Walk { loaded, subst: subst.clone(), found: Vec::new() };
-    walk.op(pattern, node, &Rest::Done);
+    walk.op(pattern, node, &Continuation::Done);
     walk.found
 }
 
 /// Matches terms against operands one by one.
 pub(super) fn sequence(loaded: &Loaded, terms: &[Term], children: &[Id], subst: &Subst) -> Vec<Subst> {
     let mut walk = Walk { loaded, subst: subst.clone(), found: Vec::new() };
-    walk.go(&Rest::Row(terms, children, &Rest::Done));
+    walk.go(&Continuation::Row(terms, children, &Continuation::Done));
     walk.found
 }
 
@@ -101,25 +101,27 @@ struct Walk<'l> {
 }
 
 impl Walk<'_> {
-    fn go(&mut self, rest: &Rest<'_>) {
+    fn go(&mut self, rest: &Continuation<'_>) {
         if self.found.len() > MAX_MATCHES {
             return;
         }
         match rest {
-            Rest::Done => self.found.push(self.subst.clone()),
-            Rest::At(term, id, forms, next) => self.term(term, self.loaded.egraph.find(*id), *forms, next),
-            Rest::Row(terms, children, next) => self.row(terms, children, next),
-            Rest::Name(name, id, next) => self.bind(name, Bound::One(*id), next),
+            Continuation::Done => self.found.push(self.subst.clone()),
+            Continuation::At(term, id, forms, next) => {
+                self.term(term, self.loaded.egraph.find(*id), *forms, next)
+            }
+            Continuation::Row(terms, children, next) => self.row(terms, children, next),
+            Continuation::Name(name, id, next) => self.bind(name, Bound::One(*id), next),
         }
     }
 
-    fn bind(&mut self, name: &Arc<str>, bound: Bound<Id>, next: &Rest<'_>) {
+    fn bind(&mut self, name: &Arc<str>, bound: Bound<Id>, next: &Continuation<'_>) {
         self.subst.0.push((Arc::clone(name), bound));
         self.go(next);
         self.subst.0.pop();
     }
 
-    fn term(&mut self, term: &Term, id: Id, forms: usize, next: &Rest<'_>) {
+    fn term(&mut self, term: &Term, id: Id, forms: usize, next: &Continuation<'_>) {
         let loaded = self.loaded;
         let class = &loaded.egraph[id];
         let constant = class.data.constant.as_ref();
@@ -150,7 +152,7 @@ impl Walk<'_> {
                 let Some(row) = loaded.list_row() else { return };
                 for node in class.nodes.iter().take(forms) {
                     if matches!(loaded.head(node), Head::Op(head) if head.op.same(row)) {
-                        self.go(&Rest::Row(items, &node.children, next));
+                        self.go(&Continuation::Row(items, &node.children, next));
                     }
                 }
             }
@@ -165,11 +167,11 @@ impl Walk<'_> {
         }
     }
 
-    fn node(&mut self, pattern: &OpNode, id: Id, node: &Node, next: &Rest<'_>) {
+    fn node(&mut self, pattern: &OpNode, id: Id, node: &Node, next: &Continuation<'_>) {
         let named;
         let next = match &pattern.bound {
             Some(name) => {
-                named = Rest::Name(name, id, next);
+                named = Continuation::Name(name, id, next);
                 &named
             }
             None => next,
@@ -185,7 +187,7 @@ impl Walk<'_> {
         }
     }
 
-    fn op(&mut self, pattern: &OpNode, node: &Node, next: &Rest<'_>) {
+    fn op(&mut self, pattern: &OpNode, node: &Node, next: &Continuation<'_>) {
         let Head::Op(head) = self.loaded.head(node) else { return };
         if !head.op.same(&pattern.op) {
             return;
@@ -198,15 +200,15 @@ impl Walk<'_> {
             return;
         }
         if pattern.blocks.is_empty() {
-            return self.go(&Rest::Row(&pattern.operands, &node.children, next));
+            return self.go(&Continuation::Row(&pattern.operands, &node.children, next));
         }
         // A choice: its condition, and the result of each block.
         let terms = pattern.operands.iter().chain(pattern.blocks.iter().flatten());
         let terms: Vec<Term> = terms.cloned().collect();
-        self.go(&Rest::Row(&terms, &node.children, next));
+        self.go(&Continuation::Row(&terms, &node.children, next));
     }
 
-    fn row(&mut self, terms: &[Term], children: &[Id], next: &Rest<'_>) {
+    fn row(&mut self, terms: &[Term], children: &[Id], next: &Continuation<'_>) {
         let Some((first, others)) = terms.split_first() else {
             if children.is_empty() {
                 self.go(next);
@@ -215,7 +217,12 @@ impl Walk<'_> {
         };
         let Term::Rest(name, ..) = first else {
             if let Some((child, children)) = children.split_first() {
-                self.go(&Rest::At(first, *child, MAX_FORMS, &Rest::Row(others, children, next)));
+                self.go(&Continuation::At(
+                    first,
+                    *child,
+                    MAX_FORMS,
+                    &Continuation::Row(others, children, next),
+                ));
             }
             return;
         };
@@ -225,7 +232,7 @@ impl Walk<'_> {
         let several = others.iter().any(|t| matches!(t, Term::Rest(..)));
         for n in if several { 0..=most } else { most..=most } {
             let taken = Bound::Many(SmallVec::from_slice(&children[..n]));
-            let rest = Rest::Row(others, &children[n..], next);
+            let rest = Continuation::Row(others, &children[n..], next);
             match self.subst.get(name) {
                 Some(known) if *known == taken => self.go(&rest),
                 Some(_) => {}
@@ -438,7 +445,7 @@ pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -
     })
 }
 
-/// The type of an op's one result, as far as its row can tell it from those of its operands.
+/// The type of an op's one result, as far as its row can infer it from those of its operands.
 fn inferred(loaded: &Loaded, op: &Op, children: &[Id]) -> Option<Type> {
     let schema = op.schema().ok()?;
     if schema.returns.len() != 1 || !schema.returns[0].ty.is_tensor() {
@@ -449,7 +456,7 @@ fn inferred(loaded: &Loaded, op: &Op, children: &[Id]) -> Option<Type> {
     let mut found = shapes::infer(&Operands::new(op, &values, &symbols))?;
     let Some(Known::Tensor(mut tensor)) = found.pop() else { return None };
     if symbols.get() != 0 {
-        // Sizes that only running it tells.
+        // Sizes that are only known by running it.
         (tensor.sizes, tensor.strides) = (None, None);
     }
     Some(Type::new(TypeKind::Tensor(tensor)))

@@ -79,7 +79,7 @@ const PEEPHOLE: &str = "torchscript-peephole";
 /// Those of them that trust what is not known.
 const TRUSTING: &str = "torchscript-peephole-trusting";
 
-/// The built-in rules as they are written.
+/// The built-in rules as written.
 pub fn builtin_rules() -> Result<Vec<&'static syntax::Rule>> {
     shelf::entries().iter().map(shelf::Entry::rule).collect()
 }

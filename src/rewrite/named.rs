@@ -1,5 +1,5 @@
 //! What `let` names on right sides: terms that are made before all others and once, however often they stand there. Terms are
-//! told apart by their text; nothing here knows what they are worth.
+//! distinguished by their text; nothing here knows their values.
 
 use super::attr_text;
 use super::compile::{Reading, Term};
@@ -26,7 +26,7 @@ pub(super) fn first(
     rule.named.iter().map(one).collect()
 }
 
-/// A term as text that tells it from all others of its rule.
+/// A term as text that identifies it within its rule.
 pub(super) fn form(term: &Term) -> String {
     match term {
         Term::Variable(name, _) => format!("?{name}"),

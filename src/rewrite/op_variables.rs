@@ -1,6 +1,6 @@
 //! Op variables: `?f: elementwise(aten::t(?x))` stands for every op of a class, the same wherever `?f` stands. Such a rule is
-//! read once for each op of the table that is of the class and takes so many tensors; `?rest...` behind them stands for what
-//! else that op takes.
+//! read once for each op of the table that is of the class and takes that number of tensors; `?rest...` after them stands for
+//! what else that op takes.
 
 use super::syntax::{OpTerm, Rule, RuleTerm, TermKind};
 use crate::diag::{Diagnostic, Result, Span};
@@ -47,7 +47,7 @@ impl Schematic<'_> {
         Ok(found)
     }
 
-    /// The rule as it reads for one op, if that is of the class and takes so many tensors.
+    /// The rule instantiated for one op, if that is of the class and takes that number of tensors.
     pub(super) fn of(&self, op: &Op) -> Result<Option<Rule>> {
         if !is_elementwise(op) {
             return Ok(None);
@@ -81,7 +81,7 @@ fn is_elementwise(op: &Op) -> bool {
         })
 }
 
-/// Arguments that may be told apart by a variable: numbers, texts and what may be missing, but no further tensors.
+/// Arguments that a variable may distinguish: numbers, texts and optional ones, but no further tensors.
 fn is_plain(argument: &Argument) -> bool {
     let inner = match argument.ty.kind() {
         TypeKind::Optional(inner) => inner.kind(),
@@ -112,7 +112,7 @@ fn declared(rule: &Rule) -> Result<Option<Variable>> {
     };
     let Some(_) = first.class.as_deref().filter(|class| CLASSES.contains(class)).filter(|_| on_left()) else {
         let message =
-            format!("{} stands for no op yet: its class is stated where it stands first", first.kind);
+            format!("{} is not bound to an op yet: its class is stated at its first occurrence", first.kind);
         return Err(Diagnostic::compile(message)
             .at(span)
             .hint(format!("{}: elementwise(...), on the left side", first.kind)));
@@ -123,7 +123,7 @@ fn declared(rule: &Rule) -> Result<Option<Variable>> {
             return Err(Diagnostic::compile("a rule has one op variable at most").at(span));
         }
         if shape(other, span)? != (tensors, rest.clone()) {
-            let message = format!("{} takes other arguments here than where it stands first", other.kind);
+            let message = format!("{} takes other arguments here than at its first occurrence", other.kind);
             return Err(Diagnostic::compile(message).at(span));
         }
     }

@@ -57,14 +57,14 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
     for rule in &rules {
         if let Some(first) = names.insert(&rule.name, rule) {
             let error = Diagnostic::compile(format!("two rules are called {}", rule.name));
-            return Err(error.at(&rule.span).label(&first.span, "the first stands here"));
+            return Err(error.at(&rule.span).label(&first.span, "the first is here"));
         }
     }
     drop(names);
     Ok(rules)
 }
 
-/// Parses the one rule that begins a piece of a file. What is behind it is left alone.
+/// Parses the one rule that begins a piece of a file. What is after it is left alone.
 pub(super) fn parse_one(
     source: &Arc<Source>,
     range: Range<usize>,
@@ -109,7 +109,7 @@ fn syntax(source: &Arc<Source>, base: usize, error: &pest::error::Error<R>) -> D
         .hint("a rule reads: rule NAME exact LEFT => RIGHT if CONDITION")
 }
 
-/// What may stand at a place, in words.
+/// What may occur at a place, as text.
 fn expected(rules: &[R]) -> String {
     let word = |wanted: &R| match wanted {
         R::EOI | R::rule | R::kw_rule => "`rule`",

@@ -175,7 +175,7 @@ impl<'a> Proofs<'a> {
             }
             for (next, firing) in self.edges.get(&node).into_iter().flatten() {
                 let kept = firing.filter(|_| node == *start).and_then(|n| self.kept(graph, from, start, n));
-                // An operand that rules made is no value of the program but the one that is asked about.
+                // An operand that rules made is not a value of the program but the one that is asked about.
                 let kept = kept.filter(|kept| kept != start);
                 let next = kept.unwrap_or_else(|| next.clone());
                 if seen.insert(next.clone()) {

@@ -172,7 +172,7 @@ pub(super) fn named(rule: &Rule) -> Vec<Symbol> {
     ops_of(&rule.left).into_iter().chain(ops_of(&rule.right)).collect()
 }
 
-/// The ops that a term names; what an op variable stands for is none of them.
+/// The ops that a term names; what an op variable denotes is not among them.
 fn ops_of(term: &RuleTerm) -> Vec<Symbol> {
     let mut found = Vec::new();
     term.walk(&mut |term| match &term.kind {

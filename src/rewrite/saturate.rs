@@ -1,5 +1,5 @@
 //! Saturation: rules are applied to an e-graph until nothing is new or a counted budget is spent. Nothing here
-//! looks at a clock.
+//! checks a clock.
 
 use super::agenda::{self, Agenda};
 use super::compile::{CompiledRule, Term};
@@ -20,10 +20,10 @@ use hashbrown::HashSet;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// Of the nodes that rules may add, equations (`~>`) add at most one in so many: the orders of a long chain of an associative op
-/// are more than any budget, and other rules are to have theirs.
+/// Of the nodes that rules may add, equations (`~>`) add at most one in this many: the orders of a long chain of an associative
+/// op are more than any budget, and other rules are to have theirs.
 const EQUATIONS_SHARE: usize = 4;
-/// Classes that a repair may look at for each firing since the last.
+/// Classes that a repair may read for each firing since the last.
 const REPAIRED_PER_FIRING: usize = 64;
 
 /// Counted limits: never time, so that the same input gives the same output.
@@ -55,7 +55,7 @@ pub struct Settings {
     /// How many ops may be replaced, if that is limited; the first ones are.
     pub replacements: Option<usize>,
     /// Each op is replaced for itself, as PyTorch's peephole pass does: ops that became equal stay apart, of equal values
-    /// the nearest takes its place, an object that took another's place is not looked at again, and no search looks at
+    /// the nearest takes its place, an object that took another's place is not revisited, and no search reads
     /// the whole function.
     pub one_by_one: bool,
 }
@@ -90,7 +90,7 @@ pub struct Report {
     pub steps: Vec<extract::Replacement>,
     /// Cost before and after, under the model in use.
     pub cost: (u64, u64),
-    /// What became of the rule that somebody asked about.
+    /// Outcome of the rule in question.
     pub why_not: Vec<WhyNot>,
 }
 
@@ -143,13 +143,13 @@ pub(super) struct Saturation<'r> {
     equated: usize,
     /// Nodes that an equation made, which says nothing of which side is better.
     pub(super) undirected: HashSet<Node>,
-    /// Nodes that a rule made by turning operands around: it does not turn them back.
+    /// Nodes that a rule made by swapping operands: it does not swap them back.
     turned: HashSet<Node>,
     /// See [`Settings::one_by_one`].
     one_by_one: bool,
     /// See [`Settings::contract`].
     pub(super) contract: Contract,
-    /// What was recorded, where somebody asks.
+    /// What was recorded, if requested.
     pub(super) trace: Option<Trace>,
     budget: Budget,
     /// Nodes that rules added.
@@ -224,7 +224,7 @@ impl<'r> Saturation<'r> {
         }
     }
 
-    /// Notes where the rule that somebody asks about would have fired under a weaker contract.
+    /// Notes where the rule in question would have fired under a weaker contract.
     fn refuse_left_out(&mut self, graph: &Graph) {
         let Some(name) = self.trace.as_ref().and_then(|trace| trace.why_not.clone()) else { return };
         let agenda = Agenda::of_all(&self.loaded);
@@ -280,7 +280,7 @@ impl<'r> Saturation<'r> {
         if self.firings.len() > before {
             *self.report.grew.entry(Arc::clone(&rule.name)).or_insert(0) += self.added - added;
             self.pending += self.firings.len() - before;
-            // Repairing the e-graph looks at all of it: in a large one that waits until it is worth it.
+            // Repairing the e-graph reads all of it: in a large one that waits until it is worth it.
             if self.pending * REPAIRED_PER_FIRING >= self.loaded.egraph.number_of_classes() {
                 self.rebuild();
             }
@@ -294,7 +294,7 @@ impl<'r> Saturation<'r> {
         }
     }
 
-    /// Makes the two sides of a match equal, if the rule's conditions hold and nobody can tell.
+    /// Makes the two sides of a match equal, if the rule's conditions hold and the change is unobservable.
     fn fire(&mut self, graph: &Graph, n: usize, id: Id, subst: &Subst) {
         let rule = &self.rules[n];
         let root = self.loaded.egraph.find(id);
@@ -371,13 +371,13 @@ impl<'r> Saturation<'r> {
         self.loaded.egraph[root].nodes.iter().filter(|_| self.one_by_one).find(is_it).cloned()
     }
 
-    /// Notes why a match came to nothing, where somebody asks about the rule.
+    /// Notes why a match was not applied, for the rule in question.
     fn refuse(&mut self, graph: &Graph, n: usize, id: Id, subst: &Subst, reason: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace
             && trace.why_not.as_ref() == Some(&self.rules[n].name)
         {
             let (reason, root) = (reason(), self.loaded.egraph.find(id));
-            // What the rule itself made equal is no refusal.
+            // What the rule itself made equal is not a refusal.
             let own = |f: &Firing| f.rule == n && self.loaded.egraph.find(f.root) == root;
             if reason != trace::EQUAL || !self.firings.iter().any(own) {
                 trace.refuse(&self.loaded, graph, &self.rules[n], (id, subst), &reason);
@@ -385,7 +385,7 @@ impl<'r> Saturation<'r> {
         }
     }
 
-    /// A right side must not look at contents that change: it may run at another time than what it replaces.
+    /// A right side must not read contents that change: it may run at another time than what it replaces.
     fn reads_what_is_written(&self, rule: &CompiledRule, subst: &Subst) -> bool {
         if only_views(&rule.right) {
             return false;
@@ -426,7 +426,7 @@ pub(super) fn root_kind(term: &Term) -> Option<Symbol> {
     }
 }
 
-/// Whether a term only looks at memory that is there.
+/// Whether a term only reads memory that is there.
 pub(super) fn only_views(term: &Term) -> bool {
     match term {
         Term::Op(node) => passes_on(&node.op) && node.operands.iter().all(only_views),
@@ -436,7 +436,7 @@ pub(super) fn only_views(term: &Term) -> bool {
     }
 }
 
-/// Whether an op gives an object or memory on, or asks about it, without looking at contents.
+/// Whether an op gives an object or memory on, or asks about it, without reading contents.
 fn passes_on(op: &Op) -> bool {
     let def = op.def();
     matches!(def.family, Family::View)

@@ -86,7 +86,7 @@ fn cut(source: &Arc<Source>, entries: &mut Vec<Entry>) {
     }
 }
 
-/// The ops of each side from which a rule is read, and all its ops, in the order of its text. Words of conditions are no ops.
+/// The ops of each side from which a rule is read, and all its ops, in the order of its text. Names in conditions are not ops.
 fn ops(text: &str) -> (Vec<Vec<Symbol>>, Vec<Symbol>) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let mut arrow = None;

@@ -1,11 +1,11 @@
-//! A rule as it is written: terms, conditions and arithmetic, with their places in the text. Nothing here knows
+//! A rule as written: terms, conditions and arithmetic, with their places in the text. Nothing here knows
 //! which ops exist.
 
 use crate::diag::Span;
 pub use crate::dialects::Contract;
 use std::fmt::{self, Display, Formatter};
 
-/// A rule as it is written.
+/// A rule as written.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// Its name.
@@ -189,7 +189,7 @@ pub enum Comparison {
 }
 
 impl Rule {
-    /// What it says as it is written, without its name: rules with one text say the same.
+    /// What it says as written, without its name: rules with one text say the same.
     pub fn law(&self) -> &str {
         let text = self.span.text();
         text.split_once(&self.name).map_or(text, |(_, law)| law)

@@ -1,4 +1,4 @@
-//! What saturation writes down when somebody asks for explanations: for each firing the nodes that the left side
+//! What saturation records when explanations are requested: for each firing the nodes that the left side
 //! matched, both sides as text, and their costs; for one rule also why its matches came to nothing. A run without
 //! questions records nothing.
 
@@ -26,7 +26,7 @@ pub(super) struct Trace {
     pub(super) firings: Vec<Recorded>,
     /// Nodes that were one class before any rule was applied.
     pub(super) given: Vec<(Node, Node)>,
-    /// The rule that somebody asks about.
+    /// The rule in question.
     pub(super) why_not: Option<Arc<str>>,
     /// Its matches that came to nothing: the match, the values that it stands for, and why.
     pub(super) refused: Vec<Refused>,
@@ -65,7 +65,7 @@ pub(super) struct Refused {
 #[derive(Clone, Debug)]
 pub(super) struct Witness {
     pub(super) node: Node,
-    /// Of operands that are no variables, by their position.
+    /// Of operands that are not variables, by their position.
     pub(super) parts: Vec<(usize, Witness)>,
     /// Positions of variables.
     pub(super) variables: Vec<(Arc<str>, usize)>,

@@ -142,7 +142,7 @@ fn nearest(graph: &Graph, loaded: &Loaded, rules: &[&CompiledRule]) -> WhyNot {
     WhyNot { value: None, location: None, matched, reason, taken: false }
 }
 
-/// Terms that are no variables.
+/// Terms that are not variables.
 fn size(term: &Term) -> usize {
     match term {
         Term::Op(node) => {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Values nested deeper than this are refused.
 const MAX_DEPTH: usize = 100;
 
-/// Why a value cannot become one of a type, in PyTorch's words.
+/// Why a value cannot become one of a type, in PyTorch's wording.
 type Conversion = std::result::Result<Value, String>;
 
 /// What a caller gives.
@@ -63,7 +63,7 @@ pub(super) fn bind(
     Ok(bound)
 }
 
-/// A value as one of a type, converted as arguments are. Fails, in PyTorch's words, where it cannot become one.
+/// A value as one of a type, converted as arguments are. Fails, in PyTorch's wording, where it cannot become one.
 pub fn converted(value: &Value, ty: &Type, module: &Module) -> Result<Value> {
     convert(value, ty, module, 0).map_err(Diagnostic::runtime)
 }
@@ -341,7 +341,7 @@ fn convert_union(value: &Value, ty: &Type, module: &Module, depth: usize) -> Con
     if is_instance(&inferred, ty, module) {
         return Ok(inferred);
     }
-    // An empty or tuple-like container tells too little: take the first member that it can become.
+    // An empty or tuple-like container determines too little: take the first member that it can become.
     if let (TypeKind::Union(members), Value::List(_) | Value::Dict(_) | Value::Tuple(_)) = (ty.kind(), value)
     {
         for member in members.iter() {

@@ -1,8 +1,8 @@
-//! What happens to each function's graph before it runs, with passes or without, as programs can tell whether it happened.
+//! What happens to each function's graph before it runs, with passes or without, as it is observable by programs.
 //! Contexts of autocasting, `with torch.autocast(...)`, become casts: a function that enters one runs with what it calls
 //! inlined and the pass `autocast` over it; contexts are places in the text, so that other functions run as they are. And two
 //! things that PyTorch's executor does to every graph: neutral elements are left out, which keeps tensors of bools what they
-//! are, and so are writes that nobody looks at, which cannot fail then, in functions without loops.
+//! are, and so are dead stores, which cannot fail then, in functions without loops.
 
 use crate::analysis::FactsTable;
 use crate::diag::Result;
@@ -45,7 +45,7 @@ pub(super) fn prepare_module(module: &mut Module, registry: &Registry) -> Result
     Ok(())
 }
 
-/// Whether an op writes to what somebody may look at and has results that nobody uses: it may be dead. Not where there are
+/// Whether an op writes to observable memory and has unused results: it may be dead. Not where there are
 /// loops: one that does nothing else would go on without end, and never come to the limit of what it filled.
 fn has_dead_writes(graph: &Graph, registry: &Registry) -> bool {
     let ops = graph.all_ops();

@@ -6,7 +6,7 @@ use crate::ir::Symbol;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The guard that misses although it holds. Guards of a plan are numbered from 0, those inside its graph behind its own; those of a
+/// The guard that misses although it holds. Guards of a plan are numbered from 0, those inside its graph after its own; those of a
 /// function that runs without a plan from 0 too.
 #[derive(Debug)]
 pub(super) struct Forced {
@@ -44,7 +44,7 @@ pub(super) struct ForcedFrom<'a> {
 }
 
 impl<'a> ForcedFrom<'a> {
-    /// The same for code whose guards begin `further` behind these.
+    /// The same for code whose guards begin `further` after these.
     pub(super) fn behind(self, further: usize) -> ForcedFrom<'a> {
         ForcedFrom { first: self.first + further, ..self }
     }
@@ -101,7 +101,7 @@ pub struct GuardState {
     pub of: String,
     /// How often it held.
     pub held: u64,
-    /// How often it missed: of arguments, calls of another kind that came by.
+    /// How often it failed: of arguments, calls of another kind.
     pub missed: u64,
     /// Whether it is made to miss.
     pub forced: bool,
@@ -119,7 +119,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// One that nobody asked yet; `fails` lets it always miss.
+    /// One that was not checked yet; `fails` makes it always fail.
     pub(super) fn new(kind: GuardKind, of: String, fails: bool, forced: Option<Arc<Forced>>) -> Arc<Check> {
         Arc::new(Check { kind, of, held: AtomicU64::new(0), missed: AtomicU64::new(0), fails, forced })
     }

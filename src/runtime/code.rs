@@ -28,7 +28,7 @@ use hashbrown::{HashMap, HashSet};
 use sites::{site, span_of};
 use std::sync::Arc;
 
-pub(super) use bailouts::Rest;
+pub(super) use bailouts::Continuation;
 
 /// Graphs nested deeper are refused: each runs within a call of the one around it.
 const MAX_DEPTH: usize = 400;
@@ -39,7 +39,7 @@ pub(super) type Register = u32;
 /// The op of a step that was made for none: the return from a function.
 pub(super) const NO_OP: u32 = u32::MAX;
 
-/// Where a result goes that nobody uses.
+/// The destination of unused results.
 pub(super) const NOWHERE: Register = u32::MAX;
 
 /// Where a step takes an operand from.
@@ -90,13 +90,13 @@ pub(super) enum Action {
     /// Goes to another step if the operand has a type.
     JumpIfOf(Type, usize, Arc<Check>),
     /// Leaves the function: it goes on as other code does with the operands.
-    GoOn(Box<Rest>),
-    /// Begins a turn of a loop: operands are the greatest number of turns and the condition, the result is the
-    /// turn's number, `counter` counts. Leaves the loop by going to `exit`. A kernel may do all turns that are left.
-    Turn { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
+    GoOn(Box<Continuation>),
+    /// Begins an iteration of a loop: operands are the greatest number of iterations and the condition, the result is the
+    /// iteration's number, `counter` counts. Leaves the loop by going to `exit`. A kernel may do all iterations that are left.
+    Iteration { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
     /// Runs other code on the operands.
     Call(Arc<Code>),
-    /// Runs an op with blocks by its row; behind the op's own operands stand those that the blocks use of what surrounds them.
+    /// Runs an op with blocks by its row; after the op's own operands stand those that the blocks use of what surrounds them.
     Regions { bound: Box<Bound>, blocks: Box<[RegionCode]> },
     /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
     Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code>, derivatives: Arc<Derivatives> },
@@ -247,7 +247,7 @@ fn compile_block(
     Ok(compiler.code)
 }
 
-/// A value that nobody uses after some op of its own block.
+/// A value that is dead after some op of its own block.
 #[derive(Clone, Copy)]
 struct Death {
     value: ValueId,
@@ -370,7 +370,7 @@ impl Compiler<'_> {
             profiling::BAILOUT_TEMPLATE => return self.hold_constant(op, Value::Int(1)),
             profiling::BAILOUT => return self.bailout(op),
             "prim::If" => return self.condition(op, depth),
-            "prim::Loop" => return self.turns(op, depth),
+            "prim::Loop" => return self.loop_op(op, depth),
             "prim::CallFunction" => Action::CallFunction,
             "prim::CallMethod" => Action::CallMethod(self.name_attr(op)?),
             "prim::Enter" => Action::Enter,
@@ -605,7 +605,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Gives a value a register, unless nobody uses it.
+    /// Gives a value a register, unless it is unused.
     fn define(&mut self, value: ValueId) -> Result<Register> {
         if !self.graph.has_uses(value) {
             return Ok(NOWHERE);

@@ -55,7 +55,7 @@ impl Composites for ScriptComposites {
         let name = format!("the meaning of {}", op.schema_text());
         let program = self.program(&name, text)?;
         let result = run.meaning(&name, || program.run_last(values.to_vec(), run)).map_err(|mut error| {
-            // The op raised: where in its meaning is nobody's business.
+            // The op raised: the place within its definition is an implementation detail.
             let report = error.report_mut();
             report.frames.clear();
             report.span = None;

@@ -6,7 +6,7 @@ use super::region_tests::have_the_gradients_of_the_tape;
 /// Programs as `region_tests` has them.
 const PROGRAMS: &[(&str, &str)] = &[
     (
-        "outputs of turns",
+        "outputs of iterations",
         "    outs: List[Tensor] = []
     h = x * b
     n = 0
@@ -39,7 +39,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 ",
     ),
     (
-        "inputs of turns",
+        "inputs of iterations",
         "    rows = (x.mm(w) + b).unbind(0)
     h = b * 0.5
     for i in range(len(rows)):
@@ -396,7 +396,7 @@ const CARRIED: &[(&str, &str)] = &[
     ),
 ];
 
-/// What gets other names: lists that turns make anew, tensors that lists keep, early exits around both.
+/// What gets other names: lists that iterations recreate, tensors that lists keep, early exits around both.
 const RENAMED: &[(&str, &str)] = &[
     (
         "made anew and appended to",
@@ -475,7 +475,7 @@ const RENAMED: &[(&str, &str)] = &[
 ",
     ),
     (
-        "a return within turns",
+        "a return within iterations",
         "    a = (x * b, x.mm(w))
     for i in range(k):
         for j in range(2):

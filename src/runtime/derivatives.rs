@@ -188,7 +188,7 @@ pub fn typed(graph: &Graph, values: &[Value]) -> Graph {
     typed
 }
 
-/// The same type without a word on gradients: none are recorded where it is used.
+/// The same type without requires_grad: no gradients are recorded where it is used.
 pub(super) fn detached(ty: Type) -> Type {
     match ty.kind() {
         TypeKind::Tensor(tensor) => {

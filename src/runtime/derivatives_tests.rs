@@ -172,7 +172,8 @@ fn what_keeps_nothing_is_not_freed() {
 const EXTREMES: &[f64] =
     &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 5e-324, -1e-310, 1.7e308, -1.7e308, 1.0, -2.5];
 
-/// A function of two tensors of extremes: arithmetic with numbers that do nothing to most of them, and what tells the rest.
+/// A function of two tensors of extremes: arithmetic with numbers that do nothing to most of them, and what distinguishes the
+/// rest.
 fn extreme_source(random: &mut Random) -> String {
     let mut lines = vec!["def f(x: Tensor, y: Tensor):".to_string()];
     let mut names: Vec<String> = ["x", "y"].map(str::to_string).to_vec();

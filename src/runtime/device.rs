@@ -48,7 +48,7 @@ impl Machine<'_> {
         operands.iter().filter(|value| is_away(value)).count()
     }
 
-    /// Counts an op that had to bring operands home, of which so many were away before.
+    /// Counts an op that had to copy operands to the host, with their number.
     pub(super) fn count_brought_home(&self, bound: &Bound, operands: &[Value], before: usize) {
         if before > self.away(operands) {
             self.program.fusion.on_host(bound.op.name().as_str());

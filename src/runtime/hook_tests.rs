@@ -1,5 +1,5 @@
 //! Forward hooks of modules: calls of a module within programs run them, `forward` by its name does not, and what PyTorch refuses is
-//! refused in its words.
+//! refused with its messages.
 
 use super::Program;
 use crate::diag::{Result, Source, Span};

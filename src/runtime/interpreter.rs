@@ -3,7 +3,7 @@
 //! diagnostic with the chain of calls.
 
 use super::arithmetic::Arithmetic;
-use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Rest, Step};
+use super::code::{Action, Bound, Code, Continuation, NOWHERE, Operand, Register, Step};
 use super::derivatives::Derivatives;
 use super::instance::is_instance;
 use super::loops::CompiledLoop;
@@ -48,13 +48,13 @@ fn quick(code: &Code, registers: &mut [Value], mut at: usize, steps: &mut u32) -
                 _ => None,
             },
             Action::MoveEach => move_each(step, registers, constants),
-            Action::Turn { counter, exit, compiled } => {
-                match begin_turn(step, *counter, registers, constants, compiled.as_deref()) {
+            Action::Iteration { counter, exit, compiled } => {
+                match begin_iteration(step, *counter, registers, constants, compiled.as_deref()) {
                     Some(false) => {
                         at = *exit;
                         continue;
                     }
-                    turns => turns.map(|_| ()),
+                    result => result.map(|_| ()),
                 }
             }
             _ => None,
@@ -106,10 +106,10 @@ fn move_each(step: &Step, registers: &mut [Value], constants: &[Value]) -> Optio
     Some(())
 }
 
-/// Begins a turn of a loop (true) or finds that there is none (false); None where the condition is no plain truth value, or
-/// where a kernel may do the turns that are left.
+/// Begins an iteration of a loop (true) or finds that there is none (false); None where the condition is not a plain truth
+/// value, or where a kernel may do the iterations that are left.
 #[inline(always)]
-fn begin_turn(
+fn begin_iteration(
     step: &Step,
     counter: Register,
     registers: &mut [Value],
@@ -120,15 +120,15 @@ fn begin_turn(
     let goes_on = look(step.operands.get(1)?, registers, constants)?;
     let (Value::Int(most), Value::Bool(goes_on)) = (most, goes_on) else { return None };
     let (most, goes_on) = (*most, *goes_on);
-    let Some(Value::Int(turn)) = registers.get_mut(counter as usize) else { return None };
-    let now = *turn;
+    let Some(Value::Int(iteration)) = registers.get_mut(counter as usize) else { return None };
+    let now = *iteration;
     if !goes_on || now >= most {
         return Some(false);
     }
     if compiled.is_some_and(|compiled| now >= compiled.enter_at()) {
         return None;
     }
-    *turn = now + 1;
+    *iteration = now + 1;
     if let Some(slot) = registers.get_mut(*step.results.first()? as usize) {
         *slot = Value::Int(now);
     }
@@ -160,7 +160,7 @@ enum ResultsTo {
     /// They go to the results of the caller's step.
     Caller,
     /// The call was made for its effect.
-    Nobody,
+    Discard,
 }
 
 /// One run of a program.
@@ -173,7 +173,7 @@ pub(super) struct Machine<'a> {
     entered: Vec<Object>,
     /// Steps that were taken from the run and not used yet.
     steps: u32,
-    /// Who looks on.
+    /// The observer.
     watcher: Option<Arc<dyn Watcher>>,
 }
 
@@ -269,7 +269,7 @@ impl Machine<'_> {
         Ok(done)
     }
 
-    /// The values that a step of the innermost function gave; None for one that nobody uses.
+    /// The values that a step of the innermost function gave; None for an unused one.
     fn results_of(&self, step: &Step) -> Values {
         step.results.iter().map(|register| self.read(*register).unwrap_or_default()).collect()
     }
@@ -302,8 +302,8 @@ impl Machine<'_> {
                     self.jump(*to);
                 }
             }
-            Action::Turn { counter, exit, compiled } => {
-                self.turn(step, *counter, *exit, compiled.as_deref())?
+            Action::Iteration { counter, exit, compiled } => {
+                self.iterate(step, *counter, *exit, compiled.as_deref())?
             }
             Action::Check(bound, check) => {
                 let operands = self.operands(step);
@@ -382,7 +382,7 @@ impl Machine<'_> {
                 let code = self.method(operands.first(), Symbol::new("__exit__"))?;
                 operands.resize(4, Value::None);
                 self.entered.pop();
-                let wanted = if step.results.is_empty() { ResultsTo::Nobody } else { ResultsTo::Caller };
+                let wanted = if step.results.is_empty() { ResultsTo::Discard } else { ResultsTo::Caller };
                 self.push(code, operands, wanted)?;
             }
             Action::Fork { code, element, eager } => {
@@ -473,7 +473,7 @@ impl Machine<'_> {
         (!span.source().name().starts_with("<the ")).then_some(span)
     }
 
-    /// Whether somebody looks on, op by op.
+    /// Whether there is an observer of ops.
     pub(super) fn is_watched(&self) -> bool {
         self.watcher.is_some()
     }
@@ -491,7 +491,7 @@ impl Machine<'_> {
     }
 
     /// Ends the innermost function and begins what it goes on as, in its place.
-    fn go_on(&mut self, step: &Step, rest: &Rest) -> Result<()> {
+    fn go_on(&mut self, step: &Step, rest: &Continuation) -> Result<()> {
         let operands = self.operands(step).into_vec();
         let Some(ended) = self.frames.pop() else {
             return Err(Diagnostic::internal("a bailout without a call"));
@@ -515,7 +515,7 @@ impl Machine<'_> {
             return Ok(Some(results.into_vec()));
         };
         match ended.results {
-            ResultsTo::Nobody => {}
+            ResultsTo::Discard => {}
             ResultsTo::Caller => {
                 let code = Arc::clone(&caller.code);
                 if let Some(call) = caller.at.checked_sub(1).and_then(|at| code.steps.get(at)) {
@@ -728,7 +728,7 @@ mod tests {
         graph.result(op, 0).expect("one result")
     }
 
-    /// A loop of `n` turns that swaps two values and makes tuples of them.
+    /// A loop of `n` iterations that swaps two values and makes tuples of them.
     #[test]
     fn loops_carry_values_and_conditions_choose() {
         let mut g = Graph::new();
@@ -736,12 +736,13 @@ mod tests {
         let yes = constant(&mut g, Type::bool(), Attr::Int(1));
         let a = constant(&mut g, Type::str(), Attr::Str("a".into()));
         let b = constant(&mut g, Type::str(), Attr::Str("b".into()));
-        let turns = g.emit(g.root(), Symbol::new("prim::Loop"), &[n, yes, a, b], &[Type::str(), Type::str()]);
-        let body = g.add_block(turns);
-        let _turn = g.add_param(body, Type::int());
+        let loop_op =
+            g.emit(g.root(), Symbol::new("prim::Loop"), &[n, yes, a, b], &[Type::str(), Type::str()]);
+        let body = g.add_block(loop_op);
+        let _iteration = g.add_param(body, Type::int());
         let (x, y) = (g.add_param(body, Type::str()), g.add_param(body, Type::str()));
         g.set_block_results(body, &[yes, y, x]);
-        let (x, y) = (g.result(turns, 0).expect("x"), g.result(turns, 1).expect("y"));
+        let (x, y) = (g.result(loop_op, 0).expect("x"), g.result(loop_op, 1).expect("y"));
         let choice = g.emit(g.root(), Symbol::new("prim::If"), &[flag], &[Type::str()]);
         let (on_true, on_false) = (g.add_block(choice), g.add_block(choice));
         g.set_block_results(on_true, &[x]);

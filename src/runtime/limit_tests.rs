@@ -91,7 +91,7 @@ fn a_run_is_cancelled_from_another_thread() {
 fn a_task_that_waits_for_itself_is_an_error() {
     let text = "def g(l: List[Future[int]]) -> int:\n    n = 0\n    while len(l) == 0:\n        n += 1\n    return torch.jit.wait(l[0]) + n\n\ndef f() -> int:\n    l: List[Future[int]] = []\n    a = torch.jit.fork(g, l)\n    l.append(a)\n    return torch.jit.wait(a)\n";
     // The number of iterations is part of the answer: a loop that nothing depends on is removed, and the list is read too soon.
-    // A hang is an error; a loaded machine is none.
+    // A hang is an error; a loaded machine is not.
     let limits = Limits { time: Some(Duration::from_secs(600)), ..Limits::default() };
     let error = under(limits, text).expect_err("a circle");
     assert!(error.message().contains("a task waits for itself"), "{error}");
@@ -235,7 +235,7 @@ fn what_kernels_work_in_counts() {
         let (result, left) = run(body, 1 << 17);
         match result {
             Err(error) if error.message().contains("memory limit of 128.0 KiB") && left == 0 => {}
-            Err(error) => wrong.push(format!("{body}: {left} bytes are left after: {}", error.message())),
+            Err(error) => wrong.push(format!("{body}: {left} bytes are left behind: {}", error.message())),
             Ok(()) => wrong.push(format!("{body}: took no memory")),
         }
         let (result, left) = run(body, 1 << 30);

@@ -5,7 +5,7 @@
 
 use super::code::{Compiler, Context, Operand, Register, Step};
 use super::interpreter::{Machine, Values};
-use crate::backends::{self, Backend, LoopRest, ScalarKernel};
+use crate::backends::{self, Backend, RemainingLoop, ScalarKernel};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
 use crate::lowering::scalars::pass::KERNEL;
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Iterations that a loop runs interpreted before it is looked at.
+/// Iterations that a loop runs interpreted before it is examined.
 const FIRST_LOOK: i64 = 64;
 /// The same for a loop that is compiled: a call of a kernel takes as long as a few steps.
 const READY: i64 = 4;
@@ -61,39 +61,39 @@ impl CompiledLoop {
         self.enter_at.load(Ordering::Relaxed)
     }
 
-    /// Whether the kernel is to do what is left: iterations from `turn` on, of `trips` at most, with so many elements of lists.
-    pub(super) fn pays(&self, turn: i64, trips: i64, elements: usize) -> bool {
+    /// Whether the kernel is to do what is left: iterations from `iteration` on, of `trips` at most, with `elements` of lists.
+    pub(super) fn pays(&self, iteration: i64, trips: i64, elements: usize) -> bool {
         if self.always {
             return true;
         }
         let copies = i64::try_from(elements / COPIED).unwrap_or(i64::MAX);
-        let left = trips.saturating_sub(turn);
-        if left < READY.max(copies) || turn < copies {
+        let left = trips.saturating_sub(iteration);
+        if left < READY.max(copies) || iteration < copies {
             return false;
         }
         if self.kernel.is_ready() {
             return true;
         }
         // The first look counts the iterations before it.
-        let turns = if turn == FIRST_LOOK { FIRST_LOOK as u64 } else { 1 };
-        let work = self.work.fetch_add(turns.saturating_mul(self.weight), Ordering::Relaxed);
+        let count = if iteration == FIRST_LOOK { FIRST_LOOK as u64 } else { 1 };
+        let work = self.work.fetch_add(count.saturating_mul(self.weight), Ordering::Relaxed);
         work >= WORTH
     }
 
     /// Notes that the kernel did the work, or that it left it at an iteration: then it is tried again when a loop goes further.
-    pub(super) fn ran(&self, turn: i64, done: bool) {
+    pub(super) fn ran(&self, iteration: i64, done: bool) {
         let next = match done {
             _ if self.always && done => 0,
             true => READY,
-            false => turn.saturating_mul(2).saturating_add(1024),
+            false => iteration.saturating_mul(2).saturating_add(1024),
         };
         self.enter_at.store(next, Ordering::Relaxed);
     }
 }
 
 impl Machine<'_> {
-    /// Begins the next turn of a loop, or leaves it.
-    pub(super) fn turn(
+    /// Begins the next iteration of a loop, or leaves it.
+    pub(super) fn iterate(
         &mut self,
         step: &Step,
         counter: Register,
@@ -102,24 +102,24 @@ impl Machine<'_> {
     ) -> Result<()> {
         let most = self.operand(step, 0)?.to_int()?;
         let goes_on = self.operand(step, 1)?.to_bool()?;
-        let turn = self.read(counter)?.to_int()?;
-        if !goes_on || turn >= most {
+        let iteration = self.read(counter)?.to_int()?;
+        if !goes_on || iteration >= most {
             self.jump(exit);
             return Ok(());
         }
         if let Some(compiled) = compiled.filter(|_| !self.is_watched())
-            && turn >= compiled.enter_at()
-            && self.run_compiled(compiled, turn, most)?
+            && iteration >= compiled.enter_at()
+            && self.run_compiled(compiled, iteration, most)?
         {
             self.jump(exit);
             return Ok(());
         }
-        self.write(counter, Value::Int(turn + 1))?;
-        self.store_all(step, [Value::Int(turn)])
+        self.write(counter, Value::Int(iteration + 1))?;
+        self.store_all(step, [Value::Int(iteration)])
     }
 
-    /// Lets a kernel do the turns that are left; false where it does not.
-    fn run_compiled(&mut self, compiled: &CompiledLoop, turn: i64, trips: i64) -> Result<bool> {
+    /// Lets a kernel do the iterations that are left; false where it does not.
+    fn run_compiled(&mut self, compiled: &CompiledLoop, iteration: i64, trips: i64) -> Result<bool> {
         let mut lists: SmallVec<[List; 2]> = SmallVec::new();
         for operand in &compiled.lists {
             match self.look(operand)? {
@@ -128,15 +128,21 @@ impl Machine<'_> {
                 _ => return Ok(false),
             }
         }
-        if !compiled.pays(turn, trips, lists.iter().map(List::len).sum()) {
+        if !compiled.pays(iteration, trips, lists.iter().map(List::len).sum()) {
             return Ok(false);
         }
         let carried: Values = compiled.carried.iter().map(|r| self.read(*r)).collect::<Result<_>>()?;
         let outer: Values = compiled.outer.iter().map(|o| self.look(o)).collect::<Result<_>>()?;
-        let rest =
-            LoopRest { trips, trip: turn, goes_on: true, carried: &carried, outer: &outer, lists: &lists };
+        let rest = RemainingLoop {
+            trips,
+            trip: iteration,
+            goes_on: true,
+            carried: &carried,
+            outer: &outer,
+            lists: &lists,
+        };
         let done = compiled.kernel.run(&rest)?;
-        compiled.ran(turn, done.is_some());
+        compiled.ran(iteration, done.is_some());
         let Some(values) = done else { return Ok(false) };
         for (register, value) in compiled.carried.iter().zip(values) {
             self.write(*register, value)?;
@@ -157,7 +163,7 @@ pub(super) fn compiled(
     let lowered = match scalars::lower(context.registry, graph, op) {
         Ok(lowered) => lowered,
         Err(error) if named.is_some() => return Err(error),
-        // What is no loop over numbers.
+        // What is not a loop over numbers.
         Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
         Err(error) => return Err(error),
     };

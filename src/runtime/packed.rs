@@ -1,8 +1,8 @@
 //! What ops that prepare constants gave, for all plans of a program: plans for other sizes have the same weights, which need
 //! not be packed again. Nothing is kept alive here: with the last plan that has a packed layer, the layer goes.
 //!
-//! Operands are told apart by where they lie and how often that was written to. An address may come to be another's only
-//! when nobody has the operand any more; whoever has what was packed of it has the operand too.
+//! Operands are identified by their address and version counter. An address may come to be another's only
+//! when the operand is gone; holders of packed data keep the operand alive too.
 
 use super::code::Bound;
 use crate::dialects::{Outputs, Run};
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Entries from which those are dropped that nobody has any more.
+/// Number of entries from which unreferenced ones are dropped.
 const MIN_SWEPT: usize = 256;
 
 /// What was packed for plans.
@@ -85,7 +85,7 @@ impl Known {
 }
 
 impl Key {
-    /// None where an operand can only be told by looking at its elements.
+    /// None where an operand can only be identified by its elements.
     fn of(bound: &Bound, values: &[Value]) -> Option<Key> {
         let mut key = Key { op: bound.op.id(), words: Vec::new(), text: String::new() };
         for value in values {

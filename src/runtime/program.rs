@@ -106,8 +106,8 @@ impl Program {
         self.with_module(self.0.module.clone(), Setting { backend: Some(backend), ..self.setting() })
     }
 
-    /// The same program with a plan for each kind of arguments that a function is called with from outside: attributes that
-    /// nobody writes become constants, sizes are known, and all that follows from both. Answers stay the same; what cannot
+    /// The same program with a plan for each kind of arguments that a function is called with from outside: attributes that are
+    /// never written become constants, sizes are known, and all that follows from both. Answers stay the same; what cannot
     /// be planned runs as it would without, and is counted.
     pub fn planned(&self) -> Program {
         let mut module = self.0.module.clone();
@@ -118,7 +118,7 @@ impl Program {
         self.with_module(module, Setting { plans, is_prepared, ..self.setting() })
     }
 
-    /// As [`Program::planned`], with plans kept for so many kinds of arguments of a function at least, whatever runs say.
+    /// As [`Program::planned`], with plans kept for at least `kinds` kinds of arguments of a function, whatever runs say.
     pub(crate) fn planned_for(&self, kinds: usize) -> Program {
         let planned = self.planned();
         let plans = planned.0.executor.as_ref().map(|_| kinds);
@@ -138,13 +138,13 @@ impl Program {
     }
 
     /// The same program with a guard that misses whenever it is asked, although it holds: answers are the same, and slower. Guards
-    /// of each plan are numbered from 0, those inside its graph behind its own; those of functions that run without plans from
+    /// of each plan are numbered from 0, those inside its graph after its own; those of functions that run without plans from
     /// 0 too. [`Program::guards`] lists them, [`PlanReport::forced_misses`] counts.
     pub fn failing_guard(&self, number: usize) -> Program {
         self.with_module(self.0.module.clone(), Setting { fails: Some(number), ..self.setting() })
     }
 
-    /// The same program, whose plans keep at most so many bytes for the backward of a call, as far as types tell and
+    /// The same program, whose plans keep a limited number of bytes for the backward of a call, as far as types determine it and
     /// arguments can give the rest again: what would be more is computed again in the backward, products too, the cheapest first. Gradients
     /// stay the same. [`PlanReport::kept_bytes`] says what is kept.
     pub fn keeping_at_most(&self, bytes: u64) -> Program {
@@ -213,7 +213,7 @@ impl Program {
         }
     }
 
-    /// The same program with compiled backwards for fusion groups whose largest input has at least so many elements; smaller
+    /// The same program with compiled backwards for fusion groups whose largest input has at least `elements` elements; smaller
     /// ones are recorded op by op.
     pub fn differentiating_from(&self, elements: usize) -> Program {
         let setting = Setting { differentiates_from: Some(elements), ..self.setting() };
@@ -352,7 +352,7 @@ impl Program {
     }
 
     /// Calls a module as Python's `model(x)` does: what its class has of hooks runs before and after `forward`, those before it on
-    /// the tuple of the arguments without names, those behind it on that and the result. A hook that gives None changes nothing.
+    /// the tuple of the arguments without names, those after it on that and the result. A hook that gives None changes nothing.
     pub fn call_module(
         &self,
         object: &Object,
@@ -632,7 +632,7 @@ impl Inner {
         self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))
     }
 
-    /// Runs a plan: as recorded work of the device where it has some, unless somebody looks on.
+    /// Runs a plan: as recorded work of the device where it has some, unless there is an observer.
     fn execute_plan(&self, plan: &Plan, arguments: Vec<Value>, run: &Run) -> Result<Value> {
         if let Some(backend) = self.backend.as_ref().filter(|_| self.device.is_some())
             && run.watcher().is_none()
@@ -730,7 +730,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_fails_is_told() {
+    fn a_device_that_fails_is_reported() {
         let x = Tensor::from_vec(&[1.0f32], &[1]).expect("fits");
         let error = fused().on(Arc::new(Broken)).run("f", vec![x.into()], &Run::default());
         assert!(error.expect_err("fails").message().contains("out of memory"));

@@ -30,7 +30,7 @@ pub(super) fn class_name(value: &Value) -> String {
     .to_string()
 }
 
-/// A value in Python's words.
+/// A value in Python's notation.
 pub(super) fn repr(value: &Value) -> String {
     let mut out = String::new();
     write_value(&mut out, value, 0);

@@ -94,7 +94,7 @@ fn gradients_of_a_whole_call_are_those_of_the_tape() {
     assert!(report.kept_bytes > 0);
 }
 
-/// Whoever runs the forward again reads the numbers that it drew.
+/// Recomputation of the forward reads the numbers that it drew.
 #[test]
 fn random_numbers_are_drawn_once_a_call() {
     let (by_plan, by_tape) = (program(DRAWN, true), program(DRAWN, false));
@@ -140,7 +140,9 @@ fn what_the_tape_must_see_has_a_reason() {
     };
     assert!(reason("def f(x):\n    return x.view(3, 1)\n").contains("a view of it"));
     assert!(reason("def f(x):\n    y = x * 2\n    return y, y.view(3, 1)\n").contains("two views"));
-    assert!(reason("def f(x):\n    return torch.bernoulli(torch.sigmoid(x)) * x\n").contains("hang on data"));
+    assert!(
+        reason("def f(x):\n    return torch.bernoulli(torch.sigmoid(x)) * x\n").contains("depend on data")
+    );
     assert!(
         reason("def f(x):\n    y = x * 2\n    return y if y.requires_grad else y + 1\n").contains("tape")
     );

@@ -36,7 +36,7 @@ struct Writer {
     text: String,
     /// Statements that may still come.
     left: usize,
-    /// Counters of the loops around, and whether a loop is one that ends by its number of turns.
+    /// Counters of the loops around, and whether a loop is one that ends by its number of iterations.
     counters: Vec<String>,
     names: usize,
 }
@@ -141,7 +141,7 @@ impl Writer {
             }
             8 => self.list(depth),
             9 | 10 => self.branch(depth),
-            _ => self.turns(depth),
+            _ => self.counted_loop(depth),
         }
     }
 
@@ -190,7 +190,7 @@ impl Writer {
         }
     }
 
-    fn turns(&mut self, depth: usize) {
+    fn counted_loop(&mut self, depth: usize) {
         self.names += 1;
         let name = format!("i{}", self.names);
         let is_for = self.random.below(2) == 0;
@@ -221,7 +221,7 @@ impl Writer {
             self.block(depth + 1);
         }
         self.counters.pop();
-        // A counter that a loop may not set is no variable behind it.
+        // A counter that a loop may not set is not a variable after it.
         if is_for {
             self.line(depth, &format!("{name} = 0"));
         }

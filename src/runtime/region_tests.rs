@@ -96,7 +96,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 ",
     ),
     (
-        "maybe no turns",
+        "maybe no iterations",
         "    h = x * b
     wt = w.t().exp()
     for i in range(k - 2):

@@ -40,7 +40,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 ",
     ),
     (
-        "a tuple of a turn",
+        "a tuple of an iteration",
         "    t = (x.mm(w), x * b)
     for i in range(k):
         return t[0] + t[1], t[1] * 2

@@ -1,11 +1,11 @@
-//! Forked work. A future carries its work; a thread for tasks takes it if one is idle, else whoever waits does.
+//! Forked work. A future carries its work; a thread for tasks takes it if one is idle, else the waiter does.
 
 use crate::diag::{Diagnostic, Result};
 use crate::resources::tasks;
 use crate::value::Future;
 use std::cell::Cell;
 
-/// So many programs may run on top of each other on one thread: each waits for the next. The stack grows with them.
+/// Maximum number of programs that run nested on one thread: each waits for the next. The stack grows with them.
 const MAX_NESTED: usize = 1_000;
 
 thread_local! {

@@ -6,7 +6,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::resources::{Scratch, memory};
 use std::ops::{Deref, DerefMut};
 
-/// A typed look at a tensor's storage together with the layout that says which elements belong to it.
+/// A typed view of a tensor's storage together with the layout that says which elements belong to it.
 pub struct Strided<'a, T> {
     /// The whole storage as elements.
     pub storage: &'a [T],

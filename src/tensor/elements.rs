@@ -1,4 +1,4 @@
-//! Moving elements without looking at them: gathers by position, for any dtype, by size of the element only.
+//! Moving elements without reading them: gathers by position, for any dtype, by size of the element only.
 
 use super::{Dims, Layout, Tensor};
 use crate::diag::{Diagnostic, Result};

@@ -3,7 +3,7 @@
 use super::{DType, Scalar};
 use crate::diag::{Diagnostic, Result};
 
-/// Fails, in PyTorch's words, if the value does not fit the dtype.
+/// Fails, in PyTorch's wording, if the value does not fit the dtype.
 pub fn check_fill(value: Scalar, dtype: DType) -> Result<()> {
     if fits(value, dtype) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Memory of somebody else that tensors may write to: an array of the host program that keeps it.
+//! Foreign memory that tensors may write to: an array of the host program that keeps it.
 
 #![allow(
     unsafe_code,
@@ -25,7 +25,7 @@ impl Foreign {
     /// Memory of `nbytes` bytes at `address`, kept by `owner`.
     ///
     /// # Safety
-    /// Until `owner` is dropped the memory must stay at its place, be initialized and writable, and nobody may write to it
+    /// Until `owner` is dropped the memory must stay in place, be initialized and writable, and must not be written
     /// while an operation runs on a tensor over it, nor read it while one writes.
     pub unsafe fn new(address: *mut u8, nbytes: usize, owner: Box<dyn Any + Send + Sync>) -> Foreign {
         // Nothing is read from a place that may be null.
@@ -38,14 +38,14 @@ impl Foreign {
     pub fn of_vec<T: super::Element>(mut elements: Vec<T>) -> Foreign {
         let (address, nbytes) =
             (elements.as_mut_ptr().cast::<u8>(), std::mem::size_of_val(elements.as_slice()));
-        // SAFETY: the vector's memory stays at its place as long as the vector, which nobody else has, and holds plain numbers.
+        // SAFETY: the vector's memory stays in place as long as the vector, which is not shared, and holds plain numbers.
         unsafe { Foreign::new(address, nbytes, Box::new(elements)) }
     }
 
     /// The first `nbytes` bytes of memory that a storage owned, where they lie.
     pub(super) fn of_block(mut block: super::storage::Block, nbytes: usize) -> Foreign {
         let address = block.bytes_mut().as_mut_ptr();
-        // SAFETY: the block's memory stays at its place as long as the block, which nobody else has, and is longer.
+        // SAFETY: the block's memory stays in place as long as the block, which is not shared, and is longer.
         unsafe { Foreign::new(address, nbytes, Box::new(block)) }
     }
 
@@ -143,7 +143,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..200 {
                         let storage = tensor.storage();
-                        let mut bytes = storage.write().expect("its turn comes");
+                        let mut bytes = storage.write().expect("the lock is granted");
                         let numbers: &mut [f32] = bytemuck::cast_slice_mut(&mut bytes);
                         // A writer that is alone sees one number everywhere.
                         assert!(numbers.iter().all(|x| *x == numbers[0]));

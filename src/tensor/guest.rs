@@ -21,7 +21,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// Bytes from the first to behind the last element; None where strides run backward, sizes are negative, or the number
+    /// Bytes from the first to after the last element; None where strides run backward, sizes are negative, or the number
     /// does not fit.
     pub fn extent(&self) -> Option<usize> {
         if self.sizes.len() != self.strides.len() || self.sizes.iter().any(|n| *n < 0) {
@@ -43,7 +43,7 @@ impl Described {
     /// A storage over the memory, `nbytes` bytes of it, that `owner` keeps.
     ///
     /// # Safety
-    /// Until `owner` is dropped the memory must be as it is described and stay at its place; nobody may write to it while an
+    /// Until `owner` is dropped the memory must match its description and stay in place; it must not be written while an
     /// operation runs on a tensor over it, nor read it while one writes.
     pub unsafe fn storage(&self, nbytes: usize, owner: impl Send + Sync + 'static) -> Storage {
         if self.readonly {
@@ -54,7 +54,7 @@ impl Described {
     }
 
     /// A tensor of these sizes and strides whose first element is element `offset` of a storage; None where tensors cannot
-    /// look at the array as it is: its address is no multiple of an element's size (8 at most), or strides run backward.
+    /// share the array in place: its address is not a multiple of an element's size (8 at most), or strides run backward.
     pub fn tensor(&self, storage: Storage, offset: usize) -> Option<Tensor> {
         let is_aligned = self.address.is_multiple_of(self.dtype.size().clamp(1, 8));
         if !is_aligned && !self.sizes.contains(&0) {
@@ -64,7 +64,7 @@ impl Described {
         Tensor::from_storage(storage, self.dtype, layout).ok()
     }
 
-    /// A tensor over the memory; None where tensors cannot share the array as it is, `owner` being dropped.
+    /// A tensor over the memory; None where tensors cannot share the array in place, `owner` being dropped.
     ///
     /// # Safety
     /// As [`Described::storage`] says.
@@ -88,7 +88,7 @@ impl<O: Send + Sync> HostBytes for ReadOnly<O> {
         if self.nbytes == 0 {
             return &[];
         }
-        // SAFETY: whoever made the storage promised that the owner keeps these bytes.
+        // SAFETY: the creator of the storage promised that the owner keeps these bytes.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.nbytes) }
     }
 }

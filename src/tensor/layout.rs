@@ -21,7 +21,7 @@ pub struct Layout {
     pub offset: usize,
 }
 
-/// By hand, as the derived one clones number by number, and layouts are cloned with each look at a tensor.
+/// By hand, as the derived one clones number by number, and layouts are cloned with each access to a tensor.
 impl Clone for Layout {
     fn clone(&self) -> Layout {
         Layout {

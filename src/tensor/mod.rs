@@ -94,7 +94,7 @@ pub struct Snapshot {
     pub layout: Layout,
     /// How integers stand for numbers: of a quantized dtype, and of no other.
     pub quantizer: Option<Arc<Quantizer>>,
-    /// Of a nested tensor, how many entries of the second dimension each entry of the first has; what lies behind them
+    /// Of a nested tensor, how many entries of the second dimension each entry of the first has; what follows them
     /// is padding.
     pub lengths: Option<Arc<[i64]>>,
 }
@@ -105,7 +105,7 @@ struct GradState {
     requires_grad: bool,
     grad: Option<Tensor>,
     node: Option<Arc<dyn Any + Send + Sync>>,
-    /// Of a view: the tensor that is no view itself and whose elements it shows.
+    /// Of a view: the tensor that is not a view itself and whose elements it shows.
     base: Option<Tensor>,
 }
 
@@ -147,7 +147,7 @@ impl Tensor {
     }
 
     /// Whether no other tensor and nothing else has this tensor or its memory, which it fills from the first byte to the last in
-    /// row-major order: whoever has it may hand it on as new. Never of memory that is not ours.
+    /// row-major order: the caller may return it as new. Never of memory that is not ours.
     pub fn is_sole(&self) -> bool {
         let meta = self.0.meta.read();
         let whole = meta.layout.offset == 0
@@ -300,7 +300,7 @@ impl Tensor {
         self.0.meta.read().clone()
     }
 
-    /// The metadata, about to be changed: whoever counts changes sees one.
+    /// The metadata, about to be changed: version counters see a change.
     fn change_meta(&self) -> RwLockWriteGuard<'_, Snapshot> {
         let meta = self.0.meta.write();
         self.0.changes.fetch_add(1, Ordering::Release);
@@ -424,7 +424,7 @@ impl Tensor {
     /// Whether autograd records operations on it.
     pub fn requires_grad(&self) -> bool {
         let state = self.0.grad.read();
-        // What is written to a base later shows in its views. A base is no view, so this ends.
+        // What is written to a base later shows in its views. A base is not a view, so this ends.
         state.requires_grad || state.base.as_ref().is_some_and(|base| base.0.grad.read().requires_grad)
     }
 
@@ -459,12 +459,12 @@ impl Tensor {
         self.0.grad.write().node = node;
     }
 
-    /// Of a view that autograd follows: the tensor that is no view itself and whose elements it shows.
+    /// Of a view that autograd follows: the tensor that is not a view itself and whose elements it shows.
     pub fn base(&self) -> Option<Tensor> {
         self.0.grad.read().base.clone()
     }
 
-    /// Makes it a view of `base`, which must be no view itself and another tensor over the same storage.
+    /// Makes it a view of `base`, which must not be a view itself, and must be another tensor over the same storage.
     pub fn set_base(&self, base: Option<Tensor>) {
         let base = base.filter(|base| !base.same(self) && base.0.grad.read().base.is_none());
         self.0.grad.write().base = base;

@@ -54,7 +54,7 @@ fn promote_integers(a: DType, b: DType) -> DType {
     }
 }
 
-/// Fails, in PyTorch's words, where two dtypes have no common one: few go with floats of 8 bits and wide unsigned integers.
+/// Fails, in PyTorch's wording, where two dtypes have no common one: few go with floats of 8 bits and wide unsigned integers.
 pub fn check_promotion(a: DType, b: DType) -> Result<()> {
     if a == b || !a.is_rare() && !b.is_rare() {
         return Ok(());

@@ -3,11 +3,11 @@
 //! **Protocol.** A reader takes the lock only to clone a handle to the content, and computes without any lock
 //! ([`Shared::read`]). A writer holds the write lock until it is done ([`Shared::write`]). If handles of readers are still
 //! about, it gives them a short time to go and then copies the content: the readers keep the old one. Content whose place
-//! must not change (*fixed*: memory that somebody else keeps) cannot be copied away; its writer waits for the readers.
+//! must not change (*fixed*: memory that is owned elsewhere) cannot be copied away; its writer waits for the readers.
 //!
-//! **Why nothing deadlocks.** Readers hold no lock, so nobody ever waits for a reader, fixed content apart. A writer opens
+//! **Why nothing deadlocks.** Readers hold no lock, so nothing ever waits for a reader, except for fixed content. A writer opens
 //! what it reads first and its target last, and until it is done waits for nothing but the thread pool, whose pieces of
-//! work open no storage. So whoever holds a lock goes on by itself, and waiting never closes a circle. Of fixed content, an
+//! work open no storage. So the holder of a lock makes progress by itself, and waits form no cycle. Of fixed content, an
 //! op that writes to one and reads another takes a copy of what it reads (`Storage::read_beside`), so that it holds no handle while it
 //! waits. Programs that race get one of the mixtures of old and new content; they neither hang nor see memory that is gone.
 //! A thread that waits while it holds content for writing breaks the protocol; the wait ends with an error after a while.
@@ -32,7 +32,7 @@ pub(super) enum Blocked<E> {
 
 /// How long a waiting thread sleeps before it asks whether its work must end.
 const NAP: Duration = Duration::from_millis(20);
-/// So many naps a thread takes that breaks the protocol.
+/// Number of sleeps of a thread that breaks the protocol.
 const MAX_NAPS: usize = 500;
 
 impl<T> Shared<T> {
@@ -102,7 +102,7 @@ fn wait<E, G>(
     }
 }
 
-/// Content that nobody else sees.
+/// Content that is not shared.
 pub(super) struct Exclusive<'a, T>(RwLockWriteGuard<'a, Arc<T>>);
 
 impl<T> Exclusive<'_, T> {

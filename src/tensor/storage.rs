@@ -1,5 +1,5 @@
-//! Memory that tensors share: owned by the storage, borrowed from whoever keeps it (a mapped file) until the first write
-//! copies it, foreign, kept by somebody else and written in place, or away, in the memory of a device until somebody opens
+//! Memory that tensors share: owned by the storage, borrowed from its owner (a mapped file) until the first write
+//! copies it, foreign, owned elsewhere and written in place, or away, in the memory of a device until the host opens
 //! it. How threads share it says [`super::shared`].
 //!
 //! Owned memory is charged to the budget of the thread that asks for it and credited when it is freed.
@@ -25,7 +25,7 @@ pub struct Storage(Arc<Inner>);
 
 struct Inner {
     content: Shared<Host>,
-    /// Of the content, so that it can be asked for while somebody writes.
+    /// Of the content, so that it can be read during writes.
     nbytes: AtomicUsize,
     /// What the address is a multiple of, at least.
     alignment: usize,
@@ -33,11 +33,13 @@ struct Inner {
     version: AtomicU64,
     /// Writes that have ended. While none is under way it is the version.
     ended: AtomicU64,
+    /// How often it was pinned: since when others may have written without a version being counted.
+    pins: AtomicU64,
     /// A copy on a device.
     mirror: Mutex<Option<Box<Mirror>>>,
 }
 
-/// Bytes that somebody else keeps, the same ones at the same place as long as this lives.
+/// Bytes that are owned elsewhere, unchanged and in place as long as this lives.
 pub trait HostBytes: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
@@ -57,7 +59,7 @@ enum Content {
     Foreign(Foreign),
     /// Our own memory that others use by its address; it moves only when none of them does any more.
     Pinned(Foreign, Weak<()>),
-    /// Memory of a device. Whoever opens the storage brings it home first, so that nobody asks for its bytes.
+    /// Memory of a device. Opening the storage copies it to the host first, so that its bytes are never requested.
     Away(Arc<dyn DeviceBuffer>, Arc<Charge>),
 }
 
@@ -153,7 +155,7 @@ impl Host {
         }
     }
 
-    /// Gives the content a place that does not change as long as somebody has `users`.
+    /// Gives the content a place that does not change as long as `users` is held.
     fn fix(&mut self, users: &Arc<()>) -> Result<()> {
         if matches!(self.content, Content::Borrowed(_)) {
             *self = self.copied(self.nbytes)?;
@@ -213,19 +215,19 @@ impl Storage {
         Ok(Self::owned(host))
     }
 
-    /// Host memory whose bytes somebody else keeps; they are copied when they are first written.
+    /// Host memory whose bytes are owned elsewhere; they are copied when they are first written.
     pub fn borrowed(bytes: Arc<dyn HostBytes>) -> Storage {
         let (address, nbytes) = (bytes.bytes().as_ptr() as usize, bytes.bytes().len());
         Self::host(Host { content: Content::Borrowed(bytes), nbytes }, alignment_of(address))
     }
 
-    /// Host memory of somebody else that is written in place. It cannot grow.
+    /// Foreign host memory that is written in place. It cannot grow.
     pub fn foreign(memory: Foreign) -> Storage {
         let (address, nbytes) = (memory.bytes().as_ptr() as usize, memory.bytes().len());
         Self::host(Host { content: Content::Foreign(memory), nbytes }, alignment_of(address))
     }
 
-    /// Memory that a device has written. It is copied to the host when somebody there opens it. Fails where it is too large
+    /// Memory that a device has written. It is copied to the host when it is opened there. Fails where it is too large
     /// for the run's limit.
     pub fn away(buffer: Arc<dyn DeviceBuffer>) -> Result<Storage> {
         let nbytes = buffer.nbytes();
@@ -244,8 +246,9 @@ impl Storage {
     fn host(host: Host, alignment: usize) -> Storage {
         let nbytes = AtomicUsize::new(host.nbytes);
         let content = Shared::new(host);
-        let (version, ended, mirror) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
-        Storage(Arc::new(Inner { content, nbytes, alignment, version, ended, mirror }))
+        let (version, ended, pins) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let mirror = Mutex::default();
+        Storage(Arc::new(Inner { content, nbytes, alignment, version, ended, pins, mirror }))
     }
 
     /// Makes room for `nbytes` bytes; what is there stays, new bytes are zero. All tensors over the storage go on sharing it.
@@ -266,7 +269,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Keeps host memory at its place for whoever uses it by its address, as long as the pin lives. Borrowed bytes are
+    /// Keeps host memory in place for users of its address, as long as the pin lives. Borrowed bytes are
     /// copied first, since they may be written.
     pub fn pin(&self) -> Result<Pin> {
         let mut opened = self.open()?;
@@ -280,6 +283,7 @@ impl Storage {
             host.fix(&users)?;
         }
         let address = host.bytes_mut().map_or(0, |bytes| bytes.as_mut_ptr().expose_provenance());
+        self.0.pins.fetch_add(1, Ordering::AcqRel);
         Ok(Pin { address, nbytes: host.nbytes, _storage: self.clone(), _users: users })
     }
 
@@ -293,7 +297,7 @@ impl Storage {
         self.0.alignment
     }
 
-    /// Whether the memory is somebody else's, who may write to it without a version being counted.
+    /// Whether the memory is foreign, so that it may be written without a version being counted.
     pub fn is_foreign(&self) -> bool {
         self.content().map_or(true, |host| host.is_foreign())
     }
@@ -304,7 +308,7 @@ impl Storage {
     }
 
     /// Its content in the memory of a device. What is there already is not copied again, unless it was written since, or
-    /// may have been by somebody else.
+    /// may have been by its external owner.
     pub fn resident(&self, memory: &dyn DeviceMemory) -> Result<Arc<dyn DeviceBuffer>> {
         if let Content::Away(buffer, _) = &self.content()?.content
             && memory.owns(&**buffer)
@@ -347,6 +351,12 @@ impl Storage {
     /// How often it was opened for writing.
     pub fn version(&self) -> u64 {
         self.0.version.load(Ordering::Relaxed)
+    }
+
+    /// How often it was pinned. Whoever keeps what was computed from the content compares it beside the version: whoever had
+    /// the address may have written, though the pin may be gone again.
+    pub fn pins(&self) -> u64 {
+        self.0.pins.load(Ordering::Acquire)
     }
 
     /// Counts a write that the memory's owner made: what autograd saved before does not hold any more.
@@ -474,7 +484,7 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// Where the memory is. Whoever uses it promises what [`Foreign::new`] asks.
+    /// Where the memory is. Users promise what [`Foreign::new`] requires.
     pub fn address(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address)
     }
@@ -510,7 +520,7 @@ impl Deref for WriteBytes<'_> {
 
 impl DerefMut for WriteBytes<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // Never empty instead of the bytes: nobody else has a handle, and borrowed bytes were copied.
+        // Never empty instead of the bytes: there is no other handle, and borrowed bytes were copied.
         self.bytes.get_mut().and_then(Host::bytes_mut).unwrap_or_default()
     }
 }

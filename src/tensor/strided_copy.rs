@@ -69,7 +69,7 @@ impl StridedCopy {
         fits.then_some(StridedCopy { dims: merged, to: to.offset, from: from.offset })
     }
 
-    /// Does it; the slices must be as long as `new` was told. Much is shared among threads.
+    /// Does it; the slices must have the lengths given to `new`. Much is shared among threads.
     pub fn run<T: Pod + Send + Sync>(&self, to: &mut [T], from: &[T]) {
         // What elements are does not matter: fewer kinds of them are less code.
         match size_of::<T>() {

@@ -1,4 +1,4 @@
-//! Other looks at the same storage: pure functions from a layout to a layout, with PyTorch's rules and errors.
+//! Other views of the same storage: pure functions from a layout to a layout, with PyTorch's rules and errors.
 //! Nothing here touches elements.
 
 use super::DType;

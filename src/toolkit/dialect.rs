@@ -1,5 +1,5 @@
 //! A dialect in Rust: what it declares, and how that becomes part of a table of ops. Nothing is taken on trust that can be
-//! looked at: names, schemas, overloads, meanings and derivatives are checked when the dialect is added.
+//! examined: names, schemas, overloads, meanings and derivatives are checked when the dialect is added.
 
 use super::lowerings;
 use crate::diag::{Diagnostic, Result, Source};

@@ -20,7 +20,7 @@ const EFFORT: Effort = Effort { samples: 64, exhaustive: 0, evaluations: 20_000,
 const MOST_SHOWN: usize = 8;
 
 /// Checks the facts of those rows that `base` lacks. An op without a meaning is what its facts say; one over values of a type
-/// of its dialect, which nobody can draw at random, is believed.
+/// of its dialect, which cannot be drawn at random, is trusted.
 /// `source` is the dialect file that states them, if it is one.
 pub(super) fn checked(
     base: &Registry,
@@ -38,13 +38,13 @@ pub(super) fn checked(
         ops.into_iter().find(|op| op.schema == fact.op.schema_text()).map(|op| op.span)
     };
     for fact in rules(&registry)?.iter().filter(|fact| is_new(&fact.op)) {
-        judge(&registry, fact, &run)
+        check_fact(&registry, fact, &run)
             .map_err(|error| error.at(&place(fact).unwrap_or_else(|| fact.rule.span.clone())))?;
     }
     Ok(registry)
 }
 
-fn judge(registry: &Registry, fact: &FactRule, run: &Run) -> Result<()> {
+fn check_fact(registry: &Registry, fact: &FactRule, run: &Run) -> Result<()> {
     let mut untestable = None;
     for reading in readings(registry, fact)? {
         match check(&reading, EFFORT, run)? {

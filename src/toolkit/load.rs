@@ -171,7 +171,7 @@ pub fn load_model(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Lo
 /// The same, and an archive is mapped into memory: its tensors lie in the file until they are written.
 ///
 /// # Safety
-/// See [`archive::Archive::map`]: nobody may change the file as long as anything of the program lives.
+/// See [`archive::Archive::map`]: the file must not change as long as anything of the program lives.
 #[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]
 pub unsafe fn load_mapped(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Loaded> {
     load_opened(path, run, registry, &|path| {
@@ -222,8 +222,8 @@ pub fn load_text_with(name: &str, text: &str, registry: &Arc<Registry>) -> Resul
     load_source_with(name, text, registry)
 }
 
-/// Whether a text is graph text, in PyTorch's or MLIR's form, and not TorchScript source: its first line that is no comment
-/// tells.
+/// Whether a text is graph text, in PyTorch's or MLIR's form, and not TorchScript source, by its first line that is not a
+/// comment.
 pub fn is_graph(text: &str) -> bool {
     if mlir::is_mlir(text) {
         return true;
@@ -257,13 +257,13 @@ pub fn is_text(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Fails for a file of a known kind that is no program, by its first bytes. Some binary files happen to be valid text, and some
-/// texts are known not to be programs.
+/// Fails for a file of a known kind that is not a program, by its first bytes. Some binary files happen to be valid text, and
+/// some texts are known not to be programs.
 fn refuse_stranger(path: &Path) -> Result<()> {
     use std::io::Read;
     let mut start = Vec::new();
     if files::open(path).and_then(|file| file.take(512).read_to_end(&mut start)).is_err() {
-        // Whoever reads the file tells the error.
+        // Reading the file reports the error.
         return Ok(());
     }
     let is_text = std::str::from_utf8(&start).map_or_else(|error| error.error_len().is_none(), |_| true);
@@ -282,7 +282,7 @@ fn refuse_stranger(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files up to this size are text unless they are archives; what is in larger ones is looked at before they are read.
+/// Files up to this size are text unless they are archives; what is in larger ones is examined before they are read.
 const SMALL: u64 = 256 << 20;
 
 /// Whether the first bytes of a file are characters that text has.

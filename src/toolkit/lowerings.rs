@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Calls that are compared of one op under one lowering.
 const COMPARED: usize = 16;
-/// Calls that are drawn at most to find so many that the op and the lowering take.
+/// Maximum number of calls drawn to find enough that the op and the lowering accept.
 const DRAWN: usize = 320;
 /// What a call may take: a kernel that goes on for ever is refused.
 const STEPS: u64 = 1 << 20;
@@ -150,7 +150,7 @@ impl Profile {
         Profile { dtypes: [dtype, other], dims, numbers, rank: random.below(4) }
     }
 
-    /// A value of a type; None where nobody can draw one.
+    /// A value of a type; None where it cannot be drawn.
     fn value(&self, random: &mut Random, ty: &Type) -> Option<Value> {
         Some(match ty.kind() {
             TypeKind::Tensor(_) => {

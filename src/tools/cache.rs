@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Words of `flambeau cache`.
+/// Options of `flambeau cache`.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(subcommand)]
@@ -124,7 +124,7 @@ fn verify(cache: &KernelCache, io: &mut Io<'_>) -> Result<bool> {
     Ok(faults == 0)
 }
 
-/// As much of a key as tells kernels apart for people.
+/// Prefix of a key that identifies kernels for users.
 fn short(kernel: &Listed) -> String {
     kernel.key.hex()[..16].to_string()
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Values nested deeper than this are refused.
 const MAX_DEPTH: usize = 200;
 
-/// `randn` makes at most so many elements.
+/// Maximum number of elements that `randn` makes.
 const MAX_RANDN: i64 = 1 << 30;
 
 /// A recorded case: a program in one or more forms, arguments and the answer.

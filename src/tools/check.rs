@@ -32,11 +32,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Words of `flambeau check`.
+/// Options of `flambeau check`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// Case files (one JSON object a line), case folders (with a case.json, as examples/record.py writes them), and models: a
-    /// model's answer under the default passes is compared with that of the program as it was saved
+    /// model's answer under the default passes is compared with that of the program as saved
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Run this form of each case only
@@ -78,7 +78,7 @@ pub struct Options {
     /// Verify each program after each pass
     #[arg(long)]
     verify_each: bool,
-    /// Run each program after each pass too; the first one that breaks it is named
+    /// Also run each program after each pass, and name the first pass that breaks it
     #[arg(long)]
     check_each: bool,
     /// Compare what aliases and is written with what the alias analysis says
@@ -107,8 +107,8 @@ pub struct Options {
     pub(in crate::tools) limits: LimitOptions,
 }
 
-/// What is done with a program before it runs, and looked at after.
-pub struct Treatment {
+/// How a program is prepared and run, and what is checked afterwards.
+pub struct Configuration {
     toolkit: Toolkit,
     device: Option<Arc<dyn Backend>>,
     passes: Option<Pipeline>,
@@ -127,10 +127,10 @@ pub struct Treatment {
     limits: LimitOptions,
 }
 
-impl Treatment {
-    /// With no passes, and nothing looked at.
-    fn new(toolkit: Toolkit) -> Treatment {
-        Treatment {
+impl Configuration {
+    /// With no passes, and nothing examined.
+    fn new(toolkit: Toolkit) -> Configuration {
+        Configuration {
             toolkit,
             device: None,
             passes: None,
@@ -149,17 +149,17 @@ impl Treatment {
     }
 
     /// With a pipeline of the toolkit's passes, and nothing else.
-    pub fn with_passes(toolkit: &Toolkit, pipeline: &str) -> Result<Treatment> {
+    pub fn with_passes(toolkit: &Toolkit, pipeline: &str) -> Result<Configuration> {
         let passes = Some(toolkit.parse_pipeline(pipeline)?);
-        Ok(Treatment { passes, ..Treatment::new(toolkit.clone()) })
+        Ok(Configuration { passes, ..Configuration::new(toolkit.clone()) })
     }
 
     /// The same with plans, of which a guard misses though it holds.
-    pub fn failing_guard(self, number: usize) -> Treatment {
-        Treatment { planned: true, guards: GuardOptions::failing(number), ..self }
+    pub fn failing_guard(self, number: usize) -> Configuration {
+        Configuration { planned: true, guards: GuardOptions::failing(number), ..self }
     }
 
-    fn of(options: &Options, io: &mut Io<'_>) -> Result<Treatment> {
+    fn of(options: &Options, io: &mut Io<'_>) -> Result<Configuration> {
         let pipeline = |io: &mut Io<'_>| options.numerics.checked_pipeline(&options.passes, io).map(Some);
         let passes = if options.passes.is_empty() { None } else { pipeline(io)? };
         let verify = options.verify_each.then(Strictness::default);
@@ -170,7 +170,7 @@ impl Treatment {
         let toolkit = io.toolkit_with(&options.dialect)?;
         let planned = options.plans.wanted(&options.passes);
         let (small_gradients, guards) = (options.small_gradients, options.guards);
-        Ok(Treatment {
+        Ok(Configuration {
             toolkit,
             device: options.device.open(io)?,
             passes,
@@ -189,9 +189,9 @@ impl Treatment {
     }
 
     /// The same up to the n-th pass, with its name.
-    fn prefixes(&self) -> Vec<(&'static str, Treatment)> {
+    fn prefixes(&self) -> Vec<(&'static str, Configuration)> {
         let Some(passes) = self.passes.as_ref().filter(|_| self.each) else { return Vec::new() };
-        let prefix = |n: usize| Treatment {
+        let prefix = |n: usize| Configuration {
             toolkit: self.toolkit.clone(),
             device: self.device.clone(),
             passes: Some(passes.clone()),
@@ -305,7 +305,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         cases.retain(|case| case.name.contains(text.as_str()));
         graphs.retain(|case| case.name.contains(text.as_str()));
     }
-    let treatment = Treatment::of(options, io)?;
+    let configuration = Configuration::of(options, io)?;
     let threads = options.jobs.filter(|n| *n > 0).unwrap_or_else(|| options.threads.count());
     drop(reading);
     let _watched = options.limits.watch_memory_of(threads.min(cases.len() + graphs.len()));
@@ -314,17 +314,18 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let progress = Progress::new("check", cases.len(), io);
     let outcomes: Vec<Vec<Outcome>> = pool::jobs(threads, STACK_BYTES, cases.len(), |n| {
         progress.about(&cases[n].name);
-        let outcomes = check_case_with(&cases[n], options.from, &treatment);
+        let outcomes = check_case_with(&cases[n], options.from, &configuration);
         progress.step();
         outcomes
     });
     progress.end();
-    let passes = check_passes::check(&graphs, threads, STACK_BYTES, (&treatment.toolkit, &options.limits));
+    let passes =
+        check_passes::check(&graphs, threads, STACK_BYTES, (&configuration.toolkit, &options.limits));
     std::panic::set_hook(hook);
     let mut ops_hold = true;
     for (n, folder) in &folders {
         let (Some(case), Some(forms)) = (cases.get(*n), outcomes.get(*n)) else { continue };
-        ops_hold &= check_model::folder(options, folder, case, forms, treatment.toolkit.registry(), io)?;
+        ops_hold &= check_model::folder(options, folder, case, forms, configuration.toolkit.registry(), io)?;
     }
     let text = if options.json {
         json_report(&cases, &outcomes) + &json_passes(&passes)
@@ -513,24 +514,24 @@ impl Form {
 }
 
 /// Runs a case from each form it carries, or from one.
-pub fn check_case_with(case: &Case, from: Option<Form>, treatment: &Treatment) -> Vec<Outcome> {
+pub fn check_case_with(case: &Case, from: Option<Form>, configuration: &Configuration) -> Vec<Outcome> {
     [Form::Pt, Form::Source, Form::Graph]
         .into_iter()
         .filter(|form| from.is_none_or(|f| f == *form) && carries(case, *form))
-        .map(|form| check_each(case, form, treatment))
+        .map(|form| check_each(case, form, configuration))
         .collect()
 }
 
 /// Checks a form after each pass, if that is asked for, and at the end.
-fn check_each(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
-    for (n, (name, prefix)) in treatment.prefixes().into_iter().enumerate() {
+fn check_each(case: &Case, form: Form, configuration: &Configuration) -> Outcome {
+    for (n, (name, prefix)) in configuration.prefixes().into_iter().enumerate() {
         let mut outcome = check_form(case, form, &prefix);
         if is_failure(outcome.status) {
             outcome.message = format!("after pass {} ({name}): {}", n + 1, outcome.message);
             return outcome;
         }
     }
-    check_form(case, form, treatment)
+    check_form(case, form, configuration)
 }
 
 fn carries(case: &Case, form: Form) -> bool {
@@ -584,7 +585,7 @@ enum Answer {
     },
 }
 
-fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
+fn check_form(case: &Case, form: Form, configuration: &Configuration) -> Outcome {
     let mut outcome = Outcome {
         form,
         status: Status::Skipped,
@@ -601,14 +602,14 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         outcome.message = reason.to_string();
         return outcome;
     }
-    let _watched = treatment.limits.watch_case();
+    let _watched = configuration.limits.watch_case();
     let output = Kept::default();
     let mut reports = (FusionReport::default(), PlanReport::default());
     let run = catch_unwind(AssertUnwindSafe(|| {
-        let given = case.args.iter().map(|arg| ordered(decode(arg)?, treatment.order));
+        let given = case.args.iter().map(|arg| ordered(decode(arg)?, configuration.order));
         let args = given.collect::<Result<Vec<Value>>>()?;
         let mut learned = Learned::default();
-        let answer = answer(case, form, &args, &output, treatment, (&mut reports, &mut learned))?;
+        let answer = answer(case, form, &args, &output, configuration, (&mut reports, &mut learned))?;
         Ok::<_, Diagnostic>((answer, args, learned))
     }));
     (outcome.fusion, outcome.plans) = reports;
@@ -622,7 +623,7 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         Ok(Ok((answer, args, learned))) => {
             outcome.learned = learned;
             outcome.args_after = args.iter().filter_map(|v| encode(v).ok()).collect();
-            judge(case, form, answer, &args, &mut outcome);
+            compare_answer(case, form, answer, &args, &mut outcome);
         }
     }
     outcome
@@ -638,31 +639,31 @@ fn answer(
     form: Form,
     args: &[Value],
     output: &Kept,
-    treatment: &Treatment,
+    configuration: &Configuration,
     (reports, learned): (&mut (FusionReport, PlanReport), &mut Learned),
 ) -> Result<Answer> {
-    let run = treatment.limits.run(Box::new(output.clone()));
+    let run = configuration.limits.run(Box::new(output.clone()));
     let _bounded = run.install();
-    run.set_audits(treatment.audit);
-    run.seed(treatment.seed);
-    let program = match load(case, form, &run, treatment.toolkit.registry()) {
+    run.set_audits(configuration.audit);
+    run.seed(configuration.seed);
+    let program = match load(case, form, &run, configuration.toolkit.registry()) {
         Ok(program) => program,
         Err(error) => return Ok(Answer::Failed { when: "compile", error }),
     };
     if case.raises.as_ref().is_some_and(|r| r.when == "compile") {
         return Ok(Answer::Compiled);
     }
-    if !treatment.grad && !case.differentiates {
+    if !configuration.grad && !case.differentiates {
         detach_parameters(&program);
     }
-    let program = treatment.apply(program, case)?;
-    run.seed(treatment.seed);
+    let program = configuration.apply(program, case)?;
+    run.seed(configuration.seed);
     if case.train.is_some() {
         *learned = gradients::train(case, &program, &run)?;
         *reports = learned.reports.take().unwrap_or_default();
         return Ok(Answer::Returned(Value::None));
     }
-    let before = treatment.aliases.then(|| check_aliases::Before::of(args));
+    let before = configuration.aliases.then(|| check_aliases::Before::of(args));
     let wrt = gradients::prepare(case, &program, args)?;
     let result = program.run(&case.entry, args.to_vec(), &run);
     if let Ok(value) = &result {
@@ -705,7 +706,7 @@ fn failure(error: &Diagnostic) -> (Status, String) {
 }
 
 /// Compares what happened with what was recorded.
-fn judge(case: &Case, form: Form, answer: Answer, args: &[Value], outcome: &mut Outcome) {
+fn compare_answer(case: &Case, form: Form, answer: Answer, args: &[Value], outcome: &mut Outcome) {
     let verdict = match answer {
         Answer::Compiled => Err("expected the program to be refused, but it compiles".to_string()),
         Answer::Returned(value) => {

@@ -1,7 +1,7 @@
 //! Compares what really aliases and is written when a program runs with what the alias analysis says of its graph.
 //!
 //! Tensors alias if they share storage, containers and objects if they are one object. A result that shares something
-//! with an argument, and an argument that was written, must be possible by the analysis; that it says more is no fault.
+//! with an argument, and an argument that was written, must be possible by the analysis; that it says more is not a fault.
 
 use crate::analysis::AliasDb;
 use crate::diag::{Diagnostic, Result};
@@ -9,7 +9,7 @@ use crate::runtime::Program;
 use crate::value::Value;
 use hashbrown::HashSet;
 
-/// Values nested deeper are not looked at.
+/// Values nested deeper are not examined.
 const MAX_DEPTH: usize = 64;
 
 /// The arguments of a run before it.

@@ -1,4 +1,4 @@
-//! What `flambeau check` says of one model: how far its answer under passes is from that of the program as it was saved, and
+//! What `flambeau check` says of one model: how far its answer under passes is from that of the program as saved, and
 //! how far the answer of a recorded folder is from PyTorch's, output by output and op by op.
 
 use super::case::{Case, decode};
@@ -62,10 +62,7 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
         let rows: Vec<_> = rows.iter().map(Row::to_json).collect();
         io.print(&format!("{}\n", json!({"name": shown, "passes": text, "outputs": rows})));
     } else {
-        io.print(&format!(
-            "{shown} with {text}, beside the program as it was saved:\n{}",
-            parity::table(&rows)
-        ));
+        io.print(&format!("{shown} with {text}, against the program as saved:\n{}", parity::table(&rows)));
     }
     Ok(rows.iter().all(Row::holds))
 }

@@ -69,7 +69,7 @@ fn from_json(json: &Json) -> Option<Case> {
     Some(Case { name: text("name")?, before: text("before")?, after: after.collect::<Option<_>>()? })
 }
 
-/// Runs all passes of all cases, so many at a time.
+/// Runs all passes of all cases, a number of them at a time.
 pub fn check(
     cases: &[Case],
     threads: usize,

@@ -1,4 +1,4 @@
-//! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
+//! The command line: options in, exit status out. 0 success, 1 bad input or failure, 2 wrong usage.
 
 use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Runs saved TorchScript models without libtorch, and takes them apart.
+/// Runs and inspects saved TorchScript models without libtorch.
 #[derive(Parser, Debug)]
 #[command(name = "flambeau", version, about, long_about = LONG, after_long_help = MORE, arg_required_else_help = true)]
-struct Words {
+struct Arguments {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
@@ -26,11 +26,11 @@ struct Words {
 }
 
 const LONG: &str = "\
-Runs saved TorchScript models without libtorch, and takes them apart.
+Runs and inspects saved TorchScript models without libtorch.
 
 A FILE is a .pt archive of torch.jit.save, TorchScript source, or the text of a graph as PyTorch prints it; \
-flambeau looks inside to tell which. Messages go to standard error; standard output holds what was asked for \
-and nothing else. Exit status: 0 done, 1 bad input or failed work, 2 wrong usage.";
+flambeau detects which from the content. Messages go to standard error; standard output holds only the requested \
+output. Exit status: 0 success, 1 bad input or failure, 2 wrong usage.";
 
 const MORE: &str = "\
 Examples:
@@ -38,7 +38,7 @@ Examples:
   flambeau bench model.pt --input x=float32[1,3,224,224]   time it
   flambeau check model.pt --input x=float32[1,3,224,224]   compare its answer with and without passes
   flambeau opt graph.ir --passes inline,cse,dce        run passes over graph text
-  flambeau translate model.pt --to html > model.html   a page to look at the graph in a browser
+  flambeau translate model.pt --to html > model.html   a page that shows the graph in a browser
   flambeau translate model.pt --to llvm --args x.npz   what is compiled
   flambeau opt a.ir | flambeau filecheck a.ir          does it print what the CHECK lines of a.ir say?
   flambeau lit tests/filecheck                         run the tests of a folder
@@ -47,11 +47,11 @@ Examples:
 Environment:
   FILECHECK_OPTS   options that filecheck reads before its own
   LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
-  FLAMBEAU_NUM_THREADS   threads of every command that computes, where --threads is not given; all cores without it
+  FLAMBEAU_NUM_THREADS   threads of every command that computes, unless --threads is given; default: all cores
   FLAMBEAU_CACHE   the folder of compiled kernels, or off; see docs/cache.md
-  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and how many changes passes make; see docs/environment.md
+  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and a limit on changes by passes; see docs/environment.md
 
-A link to the program that is called FileCheck or lit is that tool.
+A link to the program named FileCheck or lit runs that tool.
 The manual is the folder docs of the source.";
 
 /// What a picture is made for, shown by `translate --help`.
@@ -73,7 +73,7 @@ Examples:
   flambeau translate graph.ir --to ptx --arch sm_80";
 
 const LSP: &str = "\
-An editor starts it with the words `flambeau lsp` and speaks the Language Server Protocol over its standard input and \
+An editor starts it as `flambeau lsp` and speaks the Language Server Protocol over its standard input and \
 output. It serves graph text (.ir), rules (.rules), dialects (.dialect), TorchScript source (.py) and files with \
 CHECK lines. A file flambeau.toml in the project's folder names the dialects that its files use: \
 dialects = [\"dialects/*.dialect\"]. docs/lsp.md shows how editors are set up.";
@@ -98,7 +98,7 @@ const CHECK: &str = "\
 Examples:
   flambeau check model.pt --input x=float32[1,3,224,224]   with and without the default passes
   python examples/record.py model.pt case --input x=float32[1,3,224,224] --ops
-  flambeau check case                                      beside PyTorch's answer, output by output
+  flambeau check case                                      against PyTorch's answer, output by output
   flambeau check case --ops                                the first op whose value differs
   flambeau check cases.jsonl --passes default              recorded cases, many at once";
 
@@ -107,8 +107,8 @@ const BENCH: &str = "\
 Examples:
   flambeau bench model.pt --input x=float32[1,3,224,224]
   flambeau bench model.pt --input x=float32[1,3,224,224] --threads 1,2 --batch 1,8 --svg times.svg
-  flambeau bench model.pt --baseline none            the default passes beside none
-  flambeau bench new.pt --baseline old.pt            two models in turn
+  flambeau bench model.pt --baseline none            the default passes against none
+  flambeau bench new.pt --baseline old.pt            two models, alternating
   flambeau bench model.pt --profile=trace.json       where the time goes; ui.perfetto.dev opens the file";
 
 /// What is differentiated, shown by `grad --help`.
@@ -138,16 +138,16 @@ enum Command {
     Check(Box<check::Options>),
     /// Run passes over a module and print it
     Opt(Box<opt::Options>),
-    /// Make a failing input small by itself
+    /// Reduce a failing input automatically
     Reduce(reduce::Options),
-    /// Print the documentation of ops, types and attributes, those of dialect files with it
+    /// Print the documentation of ops, types and attributes, including those of dialect files
     Docs(DocsOptions),
-    /// Print a module or its kernels in another form
+    /// Print a module or its kernels in another format
     #[command(after_long_help = TRANSLATE)]
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
-    /// Load dialect files and check what they say of derivatives
+    /// Load dialect files and check their derivatives
     Dialect(dialect::Options),
     /// Compute gradients of a model's answer; check derivatives of operators
     #[command(after_long_help = GRAD)]
@@ -157,27 +157,27 @@ enum Command {
     Train(Box<train::Options>),
     /// Write a program as an archive that PyTorch loads
     Save(save::Options),
-    /// List what is in an archive, without building it
+    /// List the contents of an archive without loading the program
     Inspect(inspect::Options),
-    /// Time models: load, first call, calls once warm; beside a baseline, op by op
+    /// Time models: load, first call, warm calls; against a baseline, op by op
     #[command(after_long_help = BENCH)]
     Bench(Box<bench::Options>),
-    /// Compile what a model needs for such arguments and keep it on disk: the next process compiles nothing
+    /// Compile what a model needs for given arguments and cache it on disk, so that the next process compiles nothing
     Warm(Box<warm::Options>),
     /// List, check or remove the compiled kernels that are kept on disk
     Cache(cache::Options),
-    /// Say what becomes of a call: the plan for its arguments, op by op with time and bytes, or why there is none
+    /// Explain how a call runs: the plan for its arguments, op by op with time and bytes, or why there is none
     Explain(Box<explain::Options>),
-    /// Run a program and print its graph with the types of the tensors that came by, for insert-guards
+    /// Run a program and print its graph with the types of the observed tensors, for insert-guards
     Profile(Box<profile::Options>),
-    /// Load a model with its recorded answer and show on one screen what becomes of it
+    /// Load a model with its recorded answer and show on one screen how it is compiled and run
     Demo(demo::Options),
     /// Check a text against the CHECK lines of a file, in LLVM's language
     #[command(name = "filecheck", disable_help_flag = true)]
-    FileCheck(Rest),
+    FileCheck(RawArguments),
     /// Run test files by their RUN lines
     #[command(disable_help_flag = true)]
-    Lit(Rest),
+    Lit(RawArguments),
     /// Serve editors: errors, types, definitions, completion
     #[command(after_help = LSP)]
     Lsp(lsp::Options),
@@ -188,7 +188,7 @@ enum Command {
     },
 }
 
-impl Words {
+impl Arguments {
     /// Limits of the whole command; `check` and `bench` limit each case by itself.
     fn limits(&self) -> Option<&LimitOptions> {
         let by_case = matches!(self.command, Command::Check(_) | Command::Bench(_));
@@ -196,7 +196,7 @@ impl Words {
     }
 }
 
-/// Words of `flambeau docs`.
+/// Options of `flambeau docs`.
 #[derive(clap::Args, Debug)]
 struct DocsOptions {
     /// Load a dialect definition file
@@ -213,15 +213,15 @@ fn print_docs(options: &DocsOptions, io: &mut Io<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// Words that a tool reads for itself.
+/// Arguments that a tool parses itself.
 #[derive(clap::Args, Debug)]
-struct Rest {
+struct RawArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<OsString>,
+    args: Vec<OsString>,
 }
 
 impl Toolkit {
-    /// The whole program: reads the words of the process's command line, runs the command that they name over this toolkit,
+    /// The whole program: parses the process's command line, runs the command that they name over this toolkit,
     /// and gives its exit status. A program of one's own is this, with what it adds:
     ///
     /// ```no_run
@@ -239,30 +239,30 @@ impl Toolkit {
 
 /// Runs a command of the process and gives the exit status. Called by the name `FileCheck` or `lit` (a link to the
 /// program) it is that tool, so that suites written for LLVM's tools run unchanged.
-pub fn main(words: impl IntoIterator<Item = OsString>, toolkit: &Toolkit) -> i32 {
-    let words: Vec<OsString> = words.into_iter().collect();
+pub fn main(args: impl IntoIterator<Item = OsString>, toolkit: &Toolkit) -> i32 {
+    let args: Vec<OsString> = args.into_iter().collect();
     let (mut stdin, mut out, mut err) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let io = Io::new(toolkit, Path::new(""), &mut stdin, &mut out, &mut err);
     let mut io = Io { terminal: Terminal::of_process(), ..io };
-    let called = words.first().and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
+    let called = args.first().and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
     match called.to_str() {
-        Some("FileCheck") => filecheck_as(&words, &mut io),
-        Some("lit") => lit_as(&words, toolkit),
-        _ => start(words, &mut io, true),
+        Some("FileCheck") => filecheck_as(&args, &mut io),
+        Some("lit") => lit_as(&args, toolkit),
+        _ => start(args, &mut io, true),
     }
 }
 
-/// Whether a word is a limit of the command that lit has not.
-fn is_own_limit(word: &OsString) -> bool {
+/// Whether an argument is a limit option that lit does not have.
+fn is_own_limit(arg: &OsString) -> bool {
     const OWN: [&str; 6] =
         ["--max-memory", "--max-steps", "--max-depth", "--max-output", "--max-warnings", "--max-forks"];
-    let name = word.to_str().and_then(|word| word.split('=').next());
+    let name = arg.to_str().and_then(|arg| arg.split('=').next());
     name.is_some_and(|name| OWN.contains(&name))
 }
 
 /// Runs a command on the given streams.
-pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i32 {
-    start(words, io, false)
+pub fn main_in(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i32 {
+    start(args, io, false)
 }
 
 /// The command line of a program called `name`: its help speaks of itself by that name.
@@ -281,7 +281,7 @@ fn command(name: &'static str) -> clap::Command {
         }
         command.mut_subcommands(|inner| renamed(inner, name))
     }
-    let command = Words::command();
+    let command = Arguments::command();
     if name == command.get_name() { command } else { renamed(command, name).name(name) }
 }
 
@@ -294,22 +294,22 @@ fn own_name(mut error: Diagnostic, name: &str) -> Diagnostic {
 }
 
 /// Runs a command. With `owns_process`, work that goes on after the command's time ends the process.
-fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_process: bool) -> i32 {
-    let words = opt::join_timing(words.into_iter().collect());
+fn start(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_process: bool) -> i32 {
+    let args = opt::join_timing(args.into_iter().collect());
     let fit = io.toolkit.check().and_then(|()| threads::check_environment());
     if let Err(error) = fit {
         io.message(&render::human(&error));
         return 1;
     }
-    // What stands behind `lit` is lit's, which has a `--timeout` of its own, but for limits that it has not.
-    if words.get(1).is_some_and(|word| word == "lit") && !words.iter().any(is_own_limit) {
-        return run_lit(&words[2..], io.toolkit);
+    // What follows `lit` is lit's, which has a `--timeout` of its own, but for limits that it has not.
+    if args.get(1).is_some_and(|arg| arg == "lit") && !args.iter().any(is_own_limit) {
+        return run_lit(&args[2..], io.toolkit);
     }
     let parsed = command(io.toolkit.name())
-        .try_get_matches_from(words)
-        .and_then(|matches| Words::from_arg_matches(&matches));
-    let mut words = match parsed {
-        Ok(words) => words,
+        .try_get_matches_from(args)
+        .and_then(|matches| Arguments::from_arg_matches(&matches));
+    let mut args = match parsed {
+        Ok(args) => args,
         Err(error) if error.use_stderr() => {
             io.message(&error.to_string());
             return 2;
@@ -319,16 +319,16 @@ fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_proces
             return 0;
         }
     };
-    words.limits.owns_process = owns_process;
-    match &mut words.command {
+    args.limits.owns_process = owns_process;
+    match &mut args.command {
         Command::Check(options) => options.limits.owns_process = owns_process,
         Command::Bench(options) => options.limits.owns_process = owns_process,
         _ => {}
     }
-    let limits = words.limits();
+    let limits = args.limits();
     let _watched = limits.map(LimitOptions::watch);
     let _bounded = limits.map(LimitOptions::install);
-    let result = match &words.command {
+    let result = match &args.command {
         Command::Run(options) => run::run(options, io).map(|()| true),
         Command::Check(options) => check::run(options, io),
         Command::Opt(options) => opt::run(options, io),
@@ -354,8 +354,8 @@ fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_proces
             io.print(&String::from_utf8_lossy(&text));
             Ok(true)
         }
-        Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
-        Command::Lit(rest) => return run_lit(&rest.words, io.toolkit),
+        Command::FileCheck(rest) => return run_filecheck(&rest.args, io),
+        Command::Lit(rest) => return run_lit(&rest.args, io.toolkit),
     };
     match result {
         Ok(true) => 0,
@@ -368,18 +368,18 @@ fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_proces
     }
 }
 
-fn run_filecheck(words: &[OsString], io: &mut Io<'_>) -> i32 {
-    let args: Vec<OsString> = std::iter::once("FileCheck".into()).chain(words.iter().cloned()).collect();
+fn run_filecheck(args: &[OsString], io: &mut Io<'_>) -> i32 {
+    let args: Vec<OsString> = std::iter::once("FileCheck".into()).chain(args.iter().cloned()).collect();
     filecheck_as(&args, io)
 }
 
-fn filecheck_as(words: &[OsString], io: &mut Io<'_>) -> i32 {
+fn filecheck_as(args: &[OsString], io: &mut Io<'_>) -> i32 {
     let options = std::env::var("FILECHECK_OPTS").ok();
-    filecheck::main_in(io.directory, words, options.as_deref(), io.stdin, io.out, io.err)
+    filecheck::main_in(io.directory, args, options.as_deref(), io.stdin, io.out, io.err)
 }
 
-fn run_lit(words: &[OsString], toolkit: &Toolkit) -> i32 {
-    let args: Vec<OsString> = std::iter::once("lit".into()).chain(words.iter().cloned()).collect();
+fn run_lit(args: &[OsString], toolkit: &Toolkit) -> i32 {
+    let args: Vec<OsString> = std::iter::once("lit".into()).chain(args.iter().cloned()).collect();
     lit_as(&args, toolkit)
 }
 
@@ -394,7 +394,7 @@ fn lit_as(args: &[OsString], toolkit: &Toolkit) -> i32 {
 pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     let mut config = lit::Config { name: name.to_string(), ..lit::Config::default() };
     config.suffixes = [".ir", ".py", ".test", ".rules"].map(String::from).to_vec();
-    // Suites of LLVM have such tests beside files that are none.
+    // Suites of LLVM have such tests next to other files.
     config.maybe = [".txt", ".ll", ".mlir", ".dialect"].map(String::from).to_vec();
     config.features.insert("ansi-escapes".to_string());
     if cfg!(feature = "llvm") {
@@ -413,31 +413,30 @@ pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     let program = toolkit.name().to_string();
     let tool: lit::Tool = Arc::new(move |call: lit::Call<'_>| {
         let own = OsStr::new(toolkit.name()).to_os_string();
-        let words = std::iter::once(own).chain(call.args.iter().skip(1).cloned());
-        let words = with_variables(words.collect(), call.environment);
-        main_in(words, &mut Io::new(&toolkit, call.directory, call.stdin, call.out, call.err))
+        let args = std::iter::once(own).chain(call.args.iter().skip(1).cloned());
+        let args = with_variables(args.collect(), call.environment);
+        main_in(args, &mut Io::new(&toolkit, call.directory, call.stdin, call.out, call.err))
     });
     config.tools.insert(program, Arc::clone(&tool));
     config.tools.insert("flambeau".to_string(), tool);
     config
 }
 
-/// How `lit --mutate` and `lit --update-changed` make `opt` leave out work: each pass of the pipeline makes so many changes and no more.
+/// How `lit --mutate` and `lit --update-changed` make `opt` leave out work: the number of changes by each pass of the pipeline is limited.
 fn knobs(toolkit: &Toolkit) -> lit::Knobs {
     let toolkit = toolkit.clone();
-    Arc::new(move |words: &[String]| {
-        let is_opt = matches!(words, [name, command, ..] if command == "opt" && (name == toolkit.name() || name == "flambeau"));
-        if !is_opt || words.iter().any(|word| word.starts_with("--opt-limit") || word.starts_with("--bisect"))
-        {
+    Arc::new(move |args: &[String]| {
+        let is_opt = matches!(args, [name, command, ..] if command == "opt" && (name == toolkit.name() || name == "flambeau"));
+        if !is_opt || args.iter().any(|arg| arg.starts_with("--opt-limit") || arg.starts_with("--bisect")) {
             return Vec::new();
         }
-        let behind = |at: usize| words.get(at + 1).map(String::as_str);
-        let passes = words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--passes") {
+        let behind = |at: usize| args.get(at + 1).map(String::as_str);
+        let passes = args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix("--passes") {
             Some("") => behind(at),
             Some(rest) => rest.strip_prefix('='),
             None => None,
         });
-        // What is no pipeline is tested for that.
+        // What is not a pipeline is tested for that.
         let pipeline = passes.and_then(|passes| toolkit.parse_pipeline(passes).ok());
         let names = pipeline.map(|pipeline| pipeline.names()).unwrap_or_default();
         let mut knobs: Vec<String> =
@@ -454,21 +453,21 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
-/// Words of `opt` for the variables of a test, which are not those of the process.
-fn with_variables(mut words: Vec<OsString>, variables: &BTreeMap<String, String>) -> Vec<OsString> {
-    if words.get(1).is_some_and(|word| word == "opt") {
+/// Options of `opt` for the variables of a test, which are not those of the process.
+fn with_variables(mut args: Vec<OsString>, variables: &BTreeMap<String, String>) -> Vec<OsString> {
+    if args.get(1).is_some_and(|arg| arg == "opt") {
         for (variable, option) in [
             ("FLAMBEAU_LOG", "--log"),
             ("FLAMBEAU_OPT_LIMIT", "--opt-limit"),
             ("TMPDIR", "--reproducer-folder"),
         ] {
-            let given = words.iter().any(|w| w == option);
+            let given = args.iter().any(|w| w == option);
             if let Some(value) = variables.get(variable).filter(|_| !given) {
-                words.push(format!("{option}={value}").into());
+                args.push(format!("{option}={value}").into());
             }
         }
     }
-    words
+    args
 }
 
 /// An error of wrong usage.

@@ -17,12 +17,12 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Words of `flambeau demo`.
+/// Options of `flambeau demo`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// A .pt archive; beside it lies FILE.json with arguments and PyTorch's answer
+    /// A .pt archive; next to it, FILE.json has arguments and PyTorch's answer
     file: PathBuf,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     #[command(flatten)]

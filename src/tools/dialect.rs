@@ -34,7 +34,7 @@ const TOLERANCE: f64 = 1e-4;
 /// must not keep the command from ending.
 const STEPS: u64 = 20_000_000;
 
-/// Words of `flambeau dialect`.
+/// Options of `flambeau dialect`.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(subcommand)]
@@ -47,7 +47,7 @@ pub struct Options {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// Load dialect files, which checks their facts, and compare derivatives with differences of meanings; refuse those that lie
+    /// Load dialect files (which checks their facts) and compare derivatives with finite differences; reject wrong ones
     Check {
         /// The files; a later one may use the ops of earlier ones
         #[arg(required = true)]
@@ -77,7 +77,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         for op in &text.ops {
             progress.about(op.name());
             for grad in &op.grad {
-                let verdict = judge(&registry, op, grad, limits);
+                let verdict = compare(&registry, op, grad, limits);
                 refused += usize::from(matches!(verdict, Verdict::Refused(_)));
                 progress.hidden(|| io.print(&format!("{}\n", verdict.line(op, grad))));
                 progress.step();
@@ -90,7 +90,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 
 /// What is found of a derivative.
 enum Verdict {
-    /// It agreed at so many elements.
+    /// It agreed at this number of elements.
     Agrees(usize),
     /// It cannot be compared, for this reason.
     Open(String),
@@ -113,7 +113,7 @@ impl Verdict {
 }
 
 /// Compares one derivative with differences.
-fn judge(registry: &Arc<Registry>, op: &OpText, grad: &GradText, limits: Limits) -> Verdict {
+fn compare(registry: &Arc<Registry>, op: &OpText, grad: &GradText, limits: Limits) -> Verdict {
     if grad.surrogate {
         return Verdict::Open("a surrogate is not the derivative of the meaning".into());
     }

@@ -87,7 +87,7 @@ fn op_page(out: &mut String, op: &Op) {
     out.push('\n');
 }
 
-/// The effects of an op in words.
+/// The effects of an op as text.
 pub fn effects(effects: Effects) -> String {
     let names = [
         (Effects::READS_WORLD, "reads world"),

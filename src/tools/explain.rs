@@ -35,12 +35,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Calls before those that are looked at.
+/// Calls before those that are examined.
 const WARMUP: usize = 3;
-/// Calls that are looked at; times are means of them.
+/// Calls that are examined; times are means of them.
 const CALLS: u32 = 5;
 
-/// Words of `flambeau explain`.
+/// Options of `flambeau explain`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text
@@ -69,7 +69,8 @@ pub struct Options {
     /// Seed of the random generator, and of the numbers of --input
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Log passes, those that make plans among them, and under `fusion` what becomes of fusion groups: 'simplify:>assign-layouts' [default: FLAMBEAU_LOG]
+    /// Log passes, including those that make plans, and under `fusion` the decisions about fusion groups:
+    /// 'simplify:>assign-layouts' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
     /// Print the graph of the plan too
@@ -80,7 +81,7 @@ pub struct Options {
     json: bool,
 }
 
-/// What an op did in the calls that were looked at.
+/// What an op did in the calls that were examined.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     time: Duration,
@@ -88,7 +89,7 @@ struct Cost {
     bytes: u64,
 }
 
-/// What was seen in the calls that were looked at.
+/// What was seen in the calls that were examined.
 #[derive(Default)]
 struct Seen {
     /// By graph and op.
@@ -139,7 +140,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     options.guards.check(&program)
 }
 
-/// What becomes of a call: some calls warm up, and the plans, ops and kernels of the next are looked at. `call` runs the program in `run`.
+/// What becomes of a call: some calls warm up, and the plans, ops and kernels of the next are examined. `call` runs the program in `run`.
 /// Fails where a call does.
 pub fn of_calls(
     program: &Program,
@@ -152,7 +153,7 @@ pub fn of_calls(
     Ok(report(program, &seen, with_graph))
 }
 
-/// What is seen in some calls, behind others that warm up.
+/// What is seen in some calls, after others that warm up.
 fn look(run: &Run, mut call: impl FnMut() -> Result<()>) -> Result<Arc<Mutex<Seen>>> {
     for _ in 0..WARMUP {
         call()?;

@@ -21,7 +21,7 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Words of `flambeau grad`.
+/// Options of `flambeau grad`.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Options {
@@ -152,7 +152,7 @@ pub(super) fn wanted(
 }
 
 /// The gradients of the sum of all elements of all tensors of the answer.
-/// `note` is told where there are several elements.
+/// `note` is reported where there are several elements.
 pub(super) fn gradients(
     answer: &Value,
     wanted: &[Named],

@@ -184,7 +184,7 @@ impl<'a> Subject<'a> {
         for (order, gradients, values) in orders {
             let (Some(gradients), Some(values)) = (gradients, values) else { continue };
             let own = self.along(gradients)?;
-            let (verdict, difference) = judged(own, values);
+            let (verdict, difference) = classify(own, values);
             let mut message = format!("{order} order: {own:e}, by differences {difference:e}");
             let verdict = match (verdict, learned.compare(self.case)) {
                 (Verdict::Wrong, Ok(())) => Verdict::Convention,
@@ -203,7 +203,7 @@ impl<'a> Subject<'a> {
 }
 
 /// A derivative beside the values on the left, here and on the right.
-fn judged(own: f64, [low, here, high]: [f64; 3]) -> (Verdict, f64) {
+fn classify(own: f64, [low, here, high]: [f64; 3]) -> (Verdict, f64) {
     let central = (high - low) / (2.0 * STEP);
     if !central.is_finite() || !own.is_finite() {
         return (Verdict::Open, central);
@@ -238,11 +238,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn corners_and_slips_are_told_apart() {
+    fn corners_and_errors_are_distinguished() {
         let at = |f: fn(f64) -> f64| [f(-STEP), f(0.0), f(STEP)];
-        assert_eq!(judged(3.0, at(|x| 3.0 * x + 1.0)).0, Verdict::Agrees);
-        assert_eq!(judged(0.5, at(f64::abs)).0, Verdict::Corner);
-        assert_eq!(judged(2.0, at(f64::abs)).0, Verdict::Wrong);
-        assert_eq!(judged(0.0, at(|_| f64::NAN)).0, Verdict::Open);
+        assert_eq!(classify(3.0, at(|x| 3.0 * x + 1.0)).0, Verdict::Agrees);
+        assert_eq!(classify(0.5, at(f64::abs)).0, Verdict::Corner);
+        assert_eq!(classify(2.0, at(f64::abs)).0, Verdict::Wrong);
+        assert_eq!(classify(0.0, at(|_| f64::NAN)).0, Verdict::Open);
     }
 }

@@ -316,7 +316,7 @@ fn compare_all(
 }
 
 /// The source of a case as TorchScript text. It was compiled from Python, which begins with imports of what TorchScript knows
-/// by itself and may write the body of a block behind its colon.
+/// by itself and may write the body of a block after its colon.
 pub fn from_python(source: &str) -> String {
     let mut out = String::new();
     let mut functional = false;

@@ -15,7 +15,7 @@ use indexmap::IndexSet;
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 
-/// Words of `flambeau inspect`.
+/// Options of `flambeau inspect`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive
@@ -26,17 +26,17 @@ pub struct Options {
     /// List every entry of the archive
     #[arg(long)]
     entries: bool,
-    /// Map the file into memory instead of reading it; it must not change meanwhile
+    /// Map the file into memory instead of reading it; it must not change during that time
     #[arg(long)]
     mmap: bool,
-    /// Know the ops and classes of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
 }
 
-/// At most so many rows of a list are shown, and so many bytes of a path.
+/// Maximum number of rows of a list that are shown, and of bytes of a path.
 const MAX_ROWS: usize = 100_000;
 const MAX_PATH: usize = 1000;
 
@@ -45,7 +45,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let (path, toolkit) = (io.path(&options.file), io.toolkit_with(&options.dialect)?);
     let (archive, problems) = match options.mmap {
         // SAFETY: the user asks for it with --mmap, whose help says that the file must not change meanwhile.
-        #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
+        #[allow(unsafe_code, reason = "maps a file where the user says that it stays unchanged")]
         true => (unsafe { Archive::map(&path, Limits::default())? }, Vec::new()),
         false => Archive::open_leniently(&path)?,
     };
@@ -189,7 +189,7 @@ fn entry((name, entry): (&str, &crate::frontend::archive::Entry)) -> Json {
     })
 }
 
-/// What wrote the archive, as far as its form tells.
+/// What wrote the archive, as far as its form shows.
 fn producer(archive: &Archive) -> &'static str {
     let has = |name: &str| archive.entry(name).is_some();
     if let Some(kind) = recognize_zip(archive.names()) {

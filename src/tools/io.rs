@@ -64,7 +64,7 @@ pub struct Io<'a> {
 }
 
 impl<'a> Io<'a> {
-    /// Streams that nobody watches: pipes, files, tests.
+    /// Streams that are not a terminal: pipes, files, tests.
     pub fn new(
         toolkit: &'a Toolkit,
         directory: &'a Path,
@@ -113,7 +113,7 @@ impl<'a> Io<'a> {
         String::from_utf8(bytes).map_err(|_| Diagnostic::input(format!("{shown} is not text")))
     }
 
-    /// Writes to standard output. A closed pipe is no failure of the command.
+    /// Writes to standard output. A closed pipe is not a failure of the command.
     pub fn print(&mut self, text: &str) {
         let _ = self.out.write_all(text.as_bytes());
     }

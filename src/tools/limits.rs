@@ -1,4 +1,4 @@
-//! The words of the command line that bound what a command may use, the same for all commands that load or run.
+//! Options that bound what a command may use, the same for all commands that load or run.
 
 use super::watch::{self, Watch};
 use crate::dialects::{Limits, Run};
@@ -8,29 +8,29 @@ use clap::Args;
 use std::io::Write;
 use std::time::Duration;
 
-/// Limits of a command, at any place among its words.
+/// Limits of a command, at any place among its options.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits, for programs that are not trusted")]
 pub struct LimitOptions {
-    /// Memory for tensors, lists, dictionaries and text that live at one time: 512M, 1G
+    /// Maximum memory for live tensors, lists, dictionaries and text: 512M, 1G
     #[arg(long, global = true, value_name = "BYTES", value_parser = bytes)]
     pub max_memory: Option<u64>,
-    /// Instructions that the interpreter runs
+    /// Maximum number of interpreter instructions
     #[arg(long, global = true, value_name = "N")]
     pub max_steps: Option<u64>,
-    /// Seconds for the command; for check and bench: for each case
+    /// Time limit in seconds for the command; for check and bench, for each case
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Calls nested in each other
+    /// Maximum depth of nested calls
     #[arg(long, global = true, value_name = "N")]
     pub max_depth: Option<usize>,
-    /// Bytes that the program prints
+    /// Maximum number of bytes that the program prints
     #[arg(long, global = true, value_name = "BYTES", value_parser = bytes)]
     pub max_output: Option<u64>,
-    /// Warnings that the program gives
+    /// Maximum number of warnings that the program emits
     #[arg(long, global = true, value_name = "N")]
     pub max_warnings: Option<usize>,
-    /// Forked tasks that are open at one time
+    /// Maximum number of forked tasks that are open at one time
     #[arg(long, global = true, value_name = "N")]
     pub max_forks: Option<usize>,
     /// The command is the process's own, which may be ended with it.
@@ -89,7 +89,7 @@ impl LimitOptions {
         self.watched(self.timeout, None, watch::CASE_GRACE)
     }
 
-    /// The same for the memory of so many cases side by side.
+    /// The same for the memory of a number of cases in parallel.
     pub fn watch_memory_of(&self, cases: usize) -> Watch {
         let bytes = self.max_memory.map(|bytes| bytes.saturating_mul(cases.max(1) as u64));
         self.watched(None, bytes, watch::GRACE)

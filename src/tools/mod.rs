@@ -21,7 +21,7 @@ pub mod io;
 mod grad;
 mod grad_check;
 mod gradients;
-mod judge;
+mod oracle;
 pub mod limits;
 pub mod load;
 pub mod lsp;

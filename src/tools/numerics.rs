@@ -10,10 +10,10 @@ use crate::toolkit::Toolkit;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-/// The words of a command that say what rules must promise.
+/// Options of a command for the contract of rules.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Numerics {
-    /// What rewrite rules must promise, where the pipeline does not say: 'exact' (same bits; the default), 'nan-relaxed' or
+    /// Contract of rewrite rules where the pipeline does not set one: 'exact' (same bits; the default), 'nan-relaxed' or
     /// 'fast-math'
     #[arg(long, value_name = "CONTRACT", value_parser = PossibleValuesParser::new(Contract::NAMES), hide_possible_values = true)]
     contract: Option<String>,

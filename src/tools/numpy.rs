@@ -171,7 +171,7 @@ impl<'a> Literal<'a> {
             if sizes.len() > MOST_DIMS {
                 return Err(bad(&format!("it has more than {MOST_DIMS} dimensions")));
             }
-            // A single number in brackets is no tuple without its comma.
+            // A single number in brackets is not a tuple without its comma.
             if !self.take(',') && (sizes.len() == 1 || !self.rest.starts_with(')')) {
                 return Err(wrong());
             }

@@ -1,4 +1,4 @@
-//! Looking on while a program runs: what its ops give, and when. For sizes in pictures, comparisons of values, profiles.
+//! Observation of running programs: what their ops give, and when. For sizes in pictures, comparisons of values, profiles.
 
 use crate::dialects::{GraphId, Watcher};
 use crate::ir::{Graph, OpId};
@@ -20,7 +20,7 @@ pub enum Event<'a> {
     Ran {
         /// The op's index in the graph.
         op: u32,
-        /// What the step gave; None for results that nobody uses.
+        /// What the step gave; None for unused results.
         results: &'a [Value],
         /// When it began; it ends now.
         begin: Instant,
@@ -43,7 +43,7 @@ struct State {
     sink: Sink,
 }
 
-/// Tells a closure what happens.
+/// Passes events to a closure.
 pub struct Watch {
     state: Mutex<State>,
     knows_plans: bool,
@@ -65,7 +65,7 @@ impl Watch {
         Watch { state: Mutex::new(state), knows_plans }
     }
 
-    fn tell(&self, event: Event<'_>) {
+    fn notify(&self, event: Event<'_>) {
         let State { path, graphs, sink } = &mut *self.state.lock();
         sink(&At { path, graph: graphs.last().copied().flatten() }, event);
     }
@@ -81,18 +81,18 @@ impl Watcher for Watch {
             }
             state.graphs.push(graph);
         }
-        self.tell(Event::Enters { arguments });
+        self.notify(Event::Enters { arguments });
     }
 
     fn leaves(&self) {
-        self.tell(Event::Leaves);
+        self.notify(Event::Leaves);
         let mut state = self.state.lock();
         state.graphs.pop();
         state.path.pop();
     }
 
     fn ran(&self, _: Option<GraphId>, op: u32, results: &[Value], begin: Instant) {
-        self.tell(Event::Ran { op, results, begin });
+        self.notify(Event::Ran { op, results, begin });
     }
 
     fn knows_plans(&self) -> bool {

@@ -41,7 +41,7 @@ pub fn check_name(path: &Path) -> Result<()> {
     form(path).map(|_| ())
 }
 
-/// Writes an answer; gives in words what was written.
+/// Writes an answer; returns a description of what was written.
 pub fn write(path: &Path, value: &Value) -> Result<String> {
     let form = form(path)?;
     let (bytes, written) = match form {
@@ -69,7 +69,7 @@ pub fn write(path: &Path, value: &Value) -> Result<String> {
     Ok(written)
 }
 
-/// Writes tensors by name to a `.npz` or `.safetensors` file; gives in words what was written.
+/// Writes tensors by name to a `.npz` or `.safetensors` file; returns a description of what was written.
 pub fn write_tensors(path: &Path, tensors: &[(String, Tensor)]) -> Result<String> {
     let form = form(path)?;
     if form != Form::Npz && form != Form::Safetensors {
@@ -90,7 +90,7 @@ fn about(tensor: &Tensor) -> String {
     format!("{}[{}]", tensor.dtype().name(), sizes.join(","))
 }
 
-/// All tensors and numbers of a value with the names of their places. Fails for what is no number.
+/// All tensors and numbers of a value with the names of their places. Fails for what is not a number.
 pub fn named_tensors(value: &Value) -> Result<Vec<(String, Tensor)>> {
     let mut out = Vec::new();
     let mut work = vec![(String::new(), value.clone(), 0)];

@@ -59,7 +59,7 @@ impl GradientOptions {
         transformed(program, &pipeline, Settings::default(), &file.display().to_string(), io.err)
     }
 
-    /// The same with plans, which compile forward and backward, behind the default passes; as [`GradientOptions::transformed`]
+    /// The same with plans, which compile forward and backward, after the default passes; as [`GradientOptions::transformed`]
     /// where passes are named or plans are not wanted.
     pub fn planned(
         &self,
@@ -101,8 +101,8 @@ impl PlanOptions {
 /// What a command that runs backwards lets calls keep for them.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct KeptOptions {
-    /// What a call may keep for its backward besides its arguments: '20M'. More is computed again there, what costs least first
-    /// [default: what is dear to compute is kept]
+    /// Memory that a call may save for its backward besides its arguments: '20M'. Beyond it, values are recomputed, cheapest first
+    /// [default: values that are expensive to compute are saved]
     #[arg(long, value_name = "SIZE", value_parser = super::limits::bytes)]
     max_kept: Option<u64>,
 }
@@ -145,11 +145,11 @@ pub fn placed(program: Program, device: Option<&Arc<dyn Backend>>) -> Program {
 /// What a command asks of calls beside their answers.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct GuardOptions {
-    /// Let the guard of this number miss whenever it is asked, although it holds: the answer is the same. `explain` lists the guards of
-    /// plans; those of a function that runs without a plan are numbered from 0 too
+    /// Make the guard with this number fail whenever it is checked, although it holds: the answer is the same. `explain` lists
+    /// the guards of plans; those of a function that runs without a plan are numbered from 0 too
     #[arg(long, value_name = "N")]
     fail_guard: Option<usize>,
-    /// Fail where work is in no fusion group and no layer: each such op is named, with the reason. Within torch.jit.strict_fusion
+    /// Fail if an op is in no fusion group and no layer: each such op is named, with the reason. Within torch.jit.strict_fusion
     /// programs fail in any case
     #[arg(long)]
     strict_fusion: bool,
@@ -231,7 +231,7 @@ pub fn log_spec(option: Option<&str>, set: &PassSet) -> Result<LogSpec> {
     let topics = || set.passes().iter().map(|pass| pass.name).chain(["fusion"]);
     for name in spec.names().filter(|name| *name != "*") {
         if !topics().any(|topic| topic == name) {
-            let error = Diagnostic::new(ErrorKind::Usage, format!("nothing logs under '{name}'"));
+            let error = Diagnostic::new(ErrorKind::Usage, format!("unknown log topic '{name}'"));
             return Err(match nearest(name, topics()) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error.hint("topics are passes (`flambeau opt --help-passes`) and fusion"),

@@ -1,7 +1,7 @@
-//! `flambeau profile`: runs a program and writes the types of the tensors that came by into its graph, as TorchScript's profiling
-//! executor does before it optimizes. What is printed is graph text for `insert-guards` and the passes behind it.
+//! `flambeau profile`: runs a program and writes the types of the observed tensors into its graph, as TorchScript's profiling
+//! executor does before it optimizes. What is printed is graph text for `insert-guards` and the passes after it.
 //!
-//! The passes say where types are looked at (`profile` puts the ops there); this file only runs and writes.
+//! The passes determine where types are observed (`profile` puts the ops there); this file only runs and writes.
 
 use super::inputs::{self, InputOptions};
 use super::io::Io;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// What PyTorch does to a graph before it is profiled, and the profiles.
 const PASSES: &str = "insensitive-optimization,profile";
 
-/// Words of `flambeau profile`.
+/// Options of `flambeau profile`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text
@@ -36,13 +36,13 @@ pub struct Options {
     entry: String,
     #[command(flatten)]
     inputs: InputOptions,
-    /// Inputs of one more call, all in one word: 'x=float32[4,3], n=5'; repeat it for several. Types are those that all calls have
+    /// Inputs of one more call, in one argument: 'x=float32[4,3], n=5'; repeat it for several. Types are those that all calls have
     #[arg(long, value_name = "INPUTS")]
     again: Vec<String>,
-    /// Passes to run first; `profile` among them says what is looked at
+    /// Passes to run first; `profile` among them determines what is observed
     #[arg(long, value_name = "PIPELINE", default_value = PASSES)]
     passes: String,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     /// Seed of the random generator, and of the numbers of --input
@@ -55,7 +55,7 @@ pub struct Options {
     numerics: Numerics,
 }
 
-/// What came by at one place.
+/// What was observed at one place.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     /// What all tensors have in common; None before the first.
@@ -64,7 +64,7 @@ struct Seen {
     present: i64,
 }
 
-/// What came by, by graph and op.
+/// What was observed, by graph and op.
 #[derive(Debug, Default)]
 pub struct Profiles(HashMap<(GraphId, u32), Seen>);
 
@@ -88,7 +88,7 @@ impl Profiles {
         });
     }
 
-    /// Writes what came by into the profiles of a copy of a graph that ran.
+    /// Writes what was observed into the profiles of a copy of a graph that ran.
     pub fn write(&self, copy: &mut Graph, ran: &Graph) {
         let (graph, identity) = (copy, GraphId::of(ran));
         for op in graph.all_ops() {
@@ -111,7 +111,7 @@ fn joined(a: &Type, b: &Type) -> Type {
     Type::new(TypeKind::Tensor(both))
 }
 
-/// Whether an op of a graph looks at what it gives.
+/// Whether an op of a graph profiles its results.
 fn is_profile(graph: &Graph, op: OpId) -> bool {
     (graph.kind(op) == PROFILE || graph.kind(op) == PROFILE_OPTIONAL) && graph.result_count(op) == 1
 }

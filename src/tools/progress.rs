@@ -19,12 +19,12 @@ struct Shown {
 }
 
 impl Progress {
-    /// For so many steps of a command.
+    /// For a number of steps of a command.
     pub fn new(name: &str, steps: usize, io: &Io<'_>) -> Progress {
         Progress::styled(name, steps as u64, COUNTED, io.terminal.process && io.terminal.err)
     }
 
-    /// For so many bytes; `shown` says whether a person reads the messages.
+    /// For a number of bytes; `shown` says whether a person reads the messages.
     pub fn bytes(name: &str, bytes: u64, shown: bool) -> Progress {
         Progress::styled(name, bytes, BYTES, shown)
     }

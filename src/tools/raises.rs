@@ -2,7 +2,7 @@
 
 use super::case::Raises;
 
-/// First words of what the interpreter raises.
+/// Prefixes of what the interpreter raises.
 const INTERPRETER: &str = "The following operation failed in the TorchScript interpreter.";
 
 /// What of a message is compared.
@@ -72,7 +72,7 @@ fn marked(line: &str) -> Option<(usize, usize)> {
     (!tildes.is_empty() && tildes.chars().all(|c| c == '~')).then_some((blanks, tildes.len()))
 }
 
-/// The message proper: of the interpreter's, what stands behind the last frame; of others, what stands before the
+/// The message proper: of the interpreter's, what follows the last frame; of others, what stands before the
 /// first place; in either case up to the first blank
 /// line. Suggestions are left out.
 fn paragraph(message: &str) -> String {

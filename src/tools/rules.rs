@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Words of `flambeau rules`.
+/// Options of `flambeau rules`.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(subcommand)]
@@ -37,7 +37,7 @@ pub struct Options {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// Run both sides of each rule on random instances; refuse those that lie, with a counterexample
+    /// Run both sides of each rule on random instances; reject unsound rules with a counterexample
     Check {
         /// The rules; `-` is standard input
         #[arg(required_unless_present = "group")]
@@ -76,14 +76,14 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             odd.iter().for_each(|odd| io.message(&render::human(odd)));
             let run = environment(registry);
             let (mut accepted, mut refused) = (0, 0);
-            let mut judge = Judge::new(Effort::samples(*samples).seed(*seed), registry, &run);
+            let mut checker = Checker::new(Effort::samples(*samples).seed(*seed), registry, &run);
             let progress = Progress::new("rules", rules.len(), io);
             for rule in &rules {
                 progress.about(&rule.name);
                 if let Err(error) = compile(registry, rule) {
                     progress.hidden(|| io.message(&render::human(&error)));
                 }
-                let (ok, line) = judge.line(rule)?;
+                let (ok, line) = checker.line(rule)?;
                 if ok {
                     accepted += 1;
                 } else {
@@ -99,7 +99,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     }
 }
 
-/// The rules of a group as they are written.
+/// The rules of a group as written.
 fn of_group(toolkit: &Toolkit, name: &str) -> Result<Vec<Rule>> {
     let all = rewrite::written(toolkit.registry())?;
     let groups: IndexSet<&str> = all.iter().filter_map(|rule| rule.group.as_deref()).collect();
@@ -129,10 +129,10 @@ pub fn check_file(file: &Path, registry: &Arc<Registry>, dialects: &[String]) ->
     }
     budget::check()?;
     let run = environment(registry);
-    let mut judge = Judge::new(Effort::samples(200), registry, &run);
+    let mut checker = Checker::new(Effort::samples(200), registry, &run);
     for rule in &rules {
         compile(registry, rule)?;
-        let (ok, line) = judge.line(rule)?;
+        let (ok, line) = checker.line(rule)?;
         if !ok {
             return Err(Diagnostic::compile(line.trim().to_string())
                 .at(&rule.span)
@@ -151,7 +151,7 @@ fn is_verdict_on(path: &Path, content: &str) -> bool {
     files::read_text(path).is_ok_and(|kept| kept.strip_prefix(SOUND) == Some(content))
 }
 
-/// Writes a verdict beside its place and moves it there, so that nobody reads half of it.
+/// Writes a verdict to a temporary file and renames it, so that it is never read incomplete.
 fn keep(path: &Path, content: &str) -> std::io::Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
     let mut builder = std::fs::DirBuilder::new();
@@ -203,7 +203,7 @@ pub fn environment(registry: &Arc<Registry>) -> Run {
 }
 
 /// Checks rules one after the other; of those that say the same, the first.
-pub struct Judge<'a> {
+pub struct Checker<'a> {
     effort: Effort,
     registry: &'a Registry,
     run: &'a Run,
@@ -211,10 +211,10 @@ pub struct Judge<'a> {
     known: HashMap<String, (bool, String)>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Checker<'a> {
     /// One that has seen no rule yet.
-    pub fn new(effort: Effort, registry: &'a Registry, run: &'a Run) -> Judge<'a> {
-        Judge { effort, registry, run, known: HashMap::new() }
+    pub fn new(effort: Effort, registry: &'a Registry, run: &'a Run) -> Checker<'a> {
+        Checker { effort, registry, run, known: HashMap::new() }
     }
 
     /// Whether a rule may be applied, and the line that says so. Fails where a limit of the run is reached.
@@ -223,9 +223,9 @@ impl<'a> Judge<'a> {
         let (ok, why) = match known {
             Some(known) => known,
             None => {
-                let judged = judge(rule, self.effort, self.registry, self.run)?;
-                self.known.insert(rule.law().to_string(), judged.clone());
-                judged
+                let checked = check_law(rule, self.effort, self.registry, self.run)?;
+                self.known.insert(rule.law().to_string(), checked.clone());
+                checked
             }
         };
         Ok((ok, format!("{} {}{why}\n", if ok { "ok" } else { "REFUSED" }, rule.name)))
@@ -233,7 +233,7 @@ impl<'a> Judge<'a> {
 }
 
 /// Checks a rule in all its readings; whether it may be applied, and why.
-fn judge(rule: &Rule, effort: Effort, registry: &Registry, run: &Run) -> Result<(bool, String)> {
+fn check_law(rule: &Rule, effort: Effort, registry: &Registry, run: &Run) -> Result<(bool, String)> {
     let compiled = match compile(registry, rule) {
         Ok(compiled) => compiled,
         Err(error) => return Ok((false, format!(": {}", one_line(&error)))),
@@ -326,10 +326,11 @@ mod tests {
             let rule = &rules[n];
             let registry = Registry::builtin();
             let run = environment(&registry);
-            let judged = |effort: Effort| Judge::new(effort, &registry, &run).line(rule).expect("no limits");
-            let (mut ok, mut line) = judged(EFFORT);
+            let checked =
+                |effort: Effort| Checker::new(effort, &registry, &run).line(rule).expect("no limits");
+            let (mut ok, mut line) = checked(EFFORT);
             if line.contains("untestable") {
-                (ok, line) = judged(PATIENT);
+                (ok, line) = checked(PATIENT);
             }
             (!ok).then_some(line)
         });
@@ -360,7 +361,7 @@ mod tests {
 
     #[test]
     fn liars_are_refused() {
-        let liars = [
+        let unsound = [
             "rule a exact aten::div(?x: Tensor, ?x) => aten::ones_like(?x) if is_float(?x)",
             "rule b exact aten::log(aten::exp(?x: Tensor)) => ?x if is_float(?x)",
             "rule c exact aten::mul(?x: Tensor, 0) => aten::zeros_like(?x) if is_float(?x)",
@@ -370,12 +371,12 @@ mod tests {
             "rule g exact aten::mul(aten::floordiv(?x: int, ?y: int), ?y) => ?x",
             "rule h exact aten::mm(?a: Tensor, ?b: Tensor) => aten::mm(?b, ?a)",
         ];
-        for text in liars {
+        for text in unsound {
             let rules = rewrite::parse(&Source::new("t.rules", text)).expect("a rule");
             let registry = Registry::builtin();
             let run = environment(&registry);
-            let mut judge = Judge::new(Effort::samples(200), &registry, &run);
-            let (ok, line) = judge.line(&rules[0]).expect("no limits");
+            let mut checker = Checker::new(Effort::samples(200), &registry, &run);
+            let (ok, line) = checker.line(&rules[0]).expect("no limits");
             assert!(!ok && line.contains(" left=") && line.contains(" right="), "{text}: {line}");
         }
     }
@@ -387,9 +388,9 @@ mod tests {
         let rules = rewrite::parse(&Source::new("t.rules", text)).expect("rules");
         let registry = Registry::builtin();
         let run = environment(&registry);
-        let mut judge = Judge::new(Effort::samples(20), &registry, &run);
-        let lines: Vec<String> = rules.iter().map(|rule| judge.line(rule).expect("no limits").1).collect();
-        assert_eq!(judge.known.len(), 1);
+        let mut checker = Checker::new(Effort::samples(20), &registry, &run);
+        let lines: Vec<String> = rules.iter().map(|rule| checker.line(rule).expect("no limits").1).collect();
+        assert_eq!(checker.known.len(), 1);
         assert_eq!(lines[1_999], lines[0].replace("r0", "r1999"));
     }
 
@@ -402,7 +403,7 @@ mod tests {
         let limits = Limits { time: Some(std::time::Duration::ZERO), ..Limits::default() };
         let _installed = Arc::new(Budget::new(limits)).install();
         let run = environment(&registry);
-        let error = Judge::new(Effort::samples(1_000_000), &registry, &run).line(&rules[0]);
+        let error = Checker::new(Effort::samples(1_000_000), &registry, &run).line(&rules[0]);
         assert!(error.expect_err("late").message().contains("time limit"));
     }
 }

@@ -21,7 +21,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Words of `flambeau run`.
+/// Options of `flambeau run`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text
@@ -29,7 +29,7 @@ pub struct Options {
     /// The function or method to call
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
-    /// Call the module as Python's m(x) does: its hooks run before and behind forward
+    /// Call the module as Python's m(x) does: its hooks run before and after forward
     #[arg(long, conflicts_with = "entry")]
     hooks: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub struct Options {
     guards: GuardOptions,
     #[command(flatten)]
     numerics: Numerics,
-    /// Map the archive into memory instead of reading it: its tensors lie in the file, which must not be changed meanwhile
+    /// Map the archive into memory instead of reading it: its tensors are in the file, which must not be changed during that time
     #[arg(long)]
     mmap: bool,
     #[command(flatten)]
@@ -66,11 +66,12 @@ pub struct Options {
     cache: CacheOptions,
     #[command(flatten)]
     threads: ThreadOptions,
-    /// Also print how long loading and the call took, what became of plans, guards and fusion groups, and the seed of the
+    /// Also print how long loading and the call took, statistics of plans, guards and fusion groups, and the seed of the
     /// random generator where it was drawn from
     #[arg(long)]
     time: bool,
-    /// Log passes, those that make plans among them, and under `fusion` what becomes of fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
+    /// Log passes, including those that make plans, and under `fusion` the decisions about fusion groups: 'fuse:>fusion'
+    /// [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
     /// Seed of the random generator [default: from the system's entropy] and of the numbers of --input [default: 0]
@@ -138,8 +139,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
     let file = io.path(&options.file);
     let mut loaded = match options.mmap {
-        // SAFETY: the user asks for it with --mmap, whose help says that nobody may change the file.
-        #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
+        // SAFETY: the user asks for it with --mmap, whose help says that the file must not change.
+        #[allow(unsafe_code, reason = "maps a file where the user says that it stays unchanged")]
         true => unsafe { load_mapped(&file, &run, registry)? },
         false => load_shown(&file, &run, registry, io)?,
     };

@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Words of `flambeau save`.
+/// Options of `flambeau save`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text

@@ -5,7 +5,7 @@ use std::fmt;
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Words.
+    /// Text.
     Left,
     /// Numbers.
     Right,
@@ -19,7 +19,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of columns that hold words (`name`) or numbers (`>median`).
+    /// A table of columns that hold text (`name`) or numbers (`>median`).
     pub fn new<'a>(columns: impl IntoIterator<Item = &'a str>) -> Table {
         let column = |text: &str| match text.strip_prefix('>') {
             Some(text) => (text.to_string(), Side::Right),

@@ -7,7 +7,7 @@ use clap::Args;
 /// How many threads a command may use.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct ThreadOptions {
-    /// Threads that compute side by side [default: FLAMBEAU_NUM_THREADS, else all cores]
+    /// Number of compute threads [default: FLAMBEAU_NUM_THREADS, else all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub threads: usize,
 }
@@ -30,7 +30,7 @@ fn check(text: &str) -> Result<()> {
 const NUM_THREADS: &str = "FLAMBEAU_NUM_THREADS";
 
 impl ThreadOptions {
-    /// Lets the loops of this process run on so many threads.
+    /// Sets the number of threads for the loops of this process.
     pub fn set(self) {
         pool::set_threads(self.threads);
     }

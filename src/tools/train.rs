@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Words of `flambeau train`.
+/// Options of `flambeau train`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive
@@ -31,26 +31,26 @@ pub struct Options {
     /// are its inputs, the others the targets of the loss
     #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
     data: Vec<PathBuf>,
-    /// What is made small: a loss of torch.nn.functional with options, 'cross_entropy(label_smoothing=0.1)'; FILE.py or
+    /// What to minimize: a loss of torch.nn.functional with options, 'cross_entropy(label_smoothing=0.1)'; FILE.py or
     /// FILE.py:NAME, a function of answer and targets; 'answer', where the model gives the loss itself
     #[arg(long, value_name = "LOSS")]
     loss: String,
     /// An optimizer of torch.optim with options: 'adamw(lr=1e-3, betas=(0.9, 0.99))'
     #[arg(long, value_name = "OPTIMIZER", default_value = "adamw")]
     optimizer: String,
-    /// Other options for parameters whose names fit a pattern: 'head.*(lr=1e-2)'
+    /// Other options for parameters whose names match a pattern: 'head.*(lr=1e-2)'
     #[arg(long, value_name = "PATTERN(OPTIONS)")]
     group: Vec<String>,
-    /// Leave parameters as they are whose names fit a pattern: 'features.*'
+    /// Do not train parameters whose names match a pattern: 'features.*'
     #[arg(long, value_name = "PATTERN")]
     freeze: Vec<String>,
     /// Train parameters that were frozen when the model was saved
     #[arg(long, value_name = "PATTERN")]
     unfreeze: Vec<String>,
-    /// How the learning rate changes: 'cosine(T_max=100)', or 'linear(total_iters=10) until 10 then cosine(T_max=90)'
+    /// Learning rate schedule: 'cosine(T_max=100)', or 'linear(total_iters=10) until 10 then cosine(T_max=90)'
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<String>,
-    /// When it changes
+    /// When the learning rate changes
     #[arg(long, value_name = "WHEN", default_value = "step")]
     schedule_by: When,
     /// Bound the norm of all gradients together
@@ -59,13 +59,13 @@ pub struct Options {
     /// Bound each element of the gradients
     #[arg(long, value_name = "X")]
     clip_value: Option<f64>,
-    /// Steps in all, those before a checkpoint among them [default: one epoch]
+    /// Steps in all, including those before a checkpoint [default: one epoch]
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
-    /// Times that all samples are taken
+    /// Number of passes over all samples
     #[arg(long, value_name = "N", conflicts_with = "steps")]
     epochs: Option<u64>,
-    /// Samples a step
+    /// Samples per step
     #[arg(long, value_name = "N", default_value_t = 32)]
     batch: usize,
     /// Take samples in the order of PyTorch's DataLoader(shuffle=True) under the same seed
@@ -92,13 +92,13 @@ pub struct Options {
     /// Steps from one checkpoint to the next [default: one at the end]
     #[arg(long, value_name = "N", requires = "checkpoint")]
     checkpoint_every: Option<u64>,
-    /// Go on from a checkpoint
+    /// Resume from a checkpoint
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// The method to call
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
-    /// Leave modules in the modes in which they were saved; otherwise all train, and are saved as they were
+    /// Keep the saved modes of modules; otherwise all are set to training mode, and are saved in their original modes
     #[arg(long)]
     keep_modes: bool,
     /// Print one JSON object a line
@@ -159,7 +159,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let modes = (!options.keep_modes).then(|| trainer.train_mode());
     if opened.is_traced() && modes.as_ref().is_some_and(Modes::any) {
         io.message(
-            "note: the model was traced: what its layers do in training is as it was when it was traced\n",
+            "note: the model was traced: its layers behave in training as they did when it was traced\n",
         );
     }
     let begin = Instant::now();
@@ -177,7 +177,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The trainer that the words describe.
+/// The trainer that the options describe.
 fn trainer(options: &Options, program: &Program, io: &mut Io<'_>) -> Result<Trainer> {
     let program = options.first.planned(program, options.plans, &options.file, io)?;
     let program = options.kept.apply(program);
@@ -241,7 +241,7 @@ fn schedule(text: &str) -> Result<Schedule> {
     Schedule::new(&stages)
 }
 
-/// Reads arrays and tells inputs from targets: by the names of the model's arguments, else in order.
+/// Reads arrays and separates inputs from targets: by the names of the model's arguments, else in order.
 fn read(options: &Options, files: &[PathBuf], trainer: &Trainer, io: &Io<'_>) -> Result<Data> {
     let mut all = Vec::new();
     for file in files {

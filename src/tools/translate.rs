@@ -22,7 +22,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Words of `flambeau translate`.
+/// Options of `flambeau translate`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// Graph text, TorchScript source or a .pt archive; `-` is standard input
@@ -42,7 +42,7 @@ pub struct Options {
     #[command(flatten)]
     inputs: InputOptions,
     /// The function or method that inputs are for: kernels are specialized for them, and pictures show their sizes. Kernels without
-    /// inputs are made for float32 of the sizes that their types tell
+    /// inputs are specialized for float32 of the sizes in their types
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
     /// Show the times of ops as heat in html and json: a trace that `bench MODEL --profile=FILE` wrote. The passes are those of
@@ -192,7 +192,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The module as TorchScript source. Several files stand one behind the other, each under its name.
+/// The module as TorchScript source. Several files stand one after the other, each under its name.
 fn python(registry: &Registry, module: &Module) -> Result<String> {
     let roots = python_print::roots(module);
     let printed = python_print::print(registry, module, &roots, &[], Vec::new(), &|_| None)?;
@@ -206,17 +206,20 @@ fn python(registry: &Registry, module: &Module) -> Result<String> {
     Ok(out)
 }
 
-/// Functions of a module that are kernels already, with names that assemblers take.
+/// Functions of a module that are kernels already, with names that assemblers take. LLVM's passes drop a function
+/// without a name, as nothing can call it.
 fn written(module: &Module) -> Vec<(String, &Graph)> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let kernels = module.functions.iter().filter(|(_, function)| loops::is_kernel(&function.graph));
-    kernels.map(|(name, function)| (name.as_str().chars().map(plain).collect(), &function.graph)).collect()
+    let named =
+        |name: &str| if name.is_empty() { "kernel".to_owned() } else { name.chars().map(plain).collect() };
+    kernels.map(|(name, function)| (named(name.as_str()), &function.graph)).collect()
 }
 
 /// A fusion group with inputs to specialize it for.
 type Group = (Arc<Graph>, Vec<Value>);
 
-/// Groups with inputs made up from their types: float32 and small sizes where a type tells nothing.
+/// Groups with inputs made up from their types: float32 and small sizes where a type is unknown.
 fn assumed(module: &Module) -> Vec<Group> {
     let mut groups = Vec::new();
     for function in module.functions.values() {

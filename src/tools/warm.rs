@@ -15,7 +15,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Words of `flambeau warm`.
+/// Options of `flambeau warm`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text
@@ -25,7 +25,7 @@ pub struct Options {
     entry: String,
     #[command(flatten)]
     inputs: InputOptions,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     /// Passes to run first

@@ -1,7 +1,7 @@
 //! A thread that ends the process where its command goes on beyond its limits of time and memory, whatever it does.
 //!
-//! Budgets end work that looks at them; this is for work that does not, such as a compiler's, a single kernel's or a reader's. Where
-//! the system tells how much memory a process has (Linux), it asks budgets to end the work first.
+//! Budgets end work that checks them; this is for work that does not, such as a compiler's, a single kernel's or a reader's. Where
+//! the system reports the memory of a process (Linux), it asks budgets to end the work first.
 
 use super::lit;
 
@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 pub const GRACE: Duration = Duration::from_millis(500);
 /// The same where several cases share the machine.
 pub const CASE_GRACE: Duration = Duration::from_secs(2);
-/// How often memory is looked at: it grows by some 2 GB a second at most for each thread.
+/// How often memory is examined: it grows by some 2 GB a second at most for each thread.
 const POLL: Duration = Duration::from_millis(10);
-/// A process that took less is not ended for its memory: code, stacks and compiled ops are no fault of the program's.
+/// A process that took less is not ended for its memory: code, stacks and compiled ops are not the program's.
 const LEAST_BYTES: u64 = 256 << 20;
 /// How long the last message may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How long the process may take to end.
 const LAST_BREATH: Duration = Duration::from_secs(5);
 
-/// Watches as long as it lives: the watcher ends when nobody can send to it any more.
+/// Watches as long as it lives: the watcher ends when its channel is closed.
 #[must_use = "the process is watched as long as this lives"]
 #[derive(Debug)]
 pub struct Watch {
@@ -100,7 +100,7 @@ impl Watched {
         let limit = self.bytes?;
         let sixteenth = limit.max(LEAST_BYTES) / 16;
         let taken = resident()?.0.saturating_add(self.code);
-        // Work that looks at its budget ends first, with an error that names the line.
+        // Work that checks its budget ends first, with an error that names the line.
         budget::press(taken >= 13 * sixteenth);
         (taken >= 14 * sixteenth).then(|| {
             let text = format!(
@@ -113,7 +113,7 @@ impl Watched {
     }
 }
 
-/// Bytes of memory of its own that the process has, and those that are pages of files, where the system tells.
+/// Bytes of memory of its own that the process has, and those that are pages of files, where the system reports them.
 fn resident() -> Option<(u64, u64)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let bytes = |name: &str| -> Option<u64> {
@@ -136,7 +136,7 @@ fn end_process(why: &Diagnostic) -> ! {
     if says.is_ok() {
         let _ = done.recv_timeout(LAST_WORDS);
     }
-    // Tests and interestingness scripts that run would go on without anybody who waits for them.
+    // Tests and interestingness scripts that run would go on without a parent that waits for them.
     lit::end_programs();
     files::remove_temporary();
     // What libraries do at the end may wait for the work that is going on.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Names that an error lists.
 const SHOWN: usize = 5;
 
-/// The word that takes weights from elsewhere.
+/// The option that takes weights from elsewhere.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WeightOptions {
     /// Take parameters and buffers from a file (.safetensors, .npz) whose names are those of PyTorch's state_dict()
@@ -38,7 +38,7 @@ pub fn is_weights(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "safetensors" || end == "npz")
 }
 
-/// Writes parameters and buffers to a `.safetensors` or `.npz` file; gives in words what was written.
+/// Writes parameters and buffers to a `.safetensors` or `.npz` file; returns a description of what was written.
 pub fn save(program: &Program, path: &Path) -> Result<String> {
     let tensors = state(program)?;
     if tensors.is_empty() {

@@ -40,7 +40,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Batches of `size` of so many samples; the last one of an epoch may be smaller. Fails without samples.
+    /// Batches of `size` of a number of samples; the last one of an epoch may be smaller. Fails without samples.
     pub fn new(registry: &Arc<Registry>, samples: usize, size: usize, shuffle: bool) -> Result<Batches> {
         if samples == 0 || size == 0 {
             return Err(Diagnostic::input("there are no samples to train with"));

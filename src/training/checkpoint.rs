@@ -1,4 +1,4 @@
-//! Checkpoints: everything that the next step hangs on, in a file of `torch.save`. PyTorch goes on from one with
+//! Checkpoints: everything that the next step depends on, in a file of `torch.save`. PyTorch goes on from one with
 //! `load_state_dict` of model and optimizer and `torch.set_rng_state`, and one that PyTorch wrote goes on here.
 
 use super::batches::Batches;

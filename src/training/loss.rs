@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The built-in ones.
 const LOSSES: &str = include_str!("losses.py");
-/// Functions of the text that are no losses.
+/// Functions of the text that are not losses.
 const HELPERS: &[&str] = &["_reduced", "clip_norm", "clip_value"];
 
 /// How an answer becomes a number.

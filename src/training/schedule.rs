@@ -257,7 +257,7 @@ impl Rule {
         })
     }
 
-    /// The rate of a count, of rules that look at no other rate.
+    /// The rate of a count, of rules that read no other rate.
     fn at(&self, count: i64, base: f64) -> f64 {
         match self {
             Rule::Restarts { first, times, least } => {

@@ -114,7 +114,7 @@ impl Trainer {
         &self.optimizer
     }
 
-    /// Makes parameters stay as they are: their names fit one of the patterns. Gives how many they are. Fails for patterns that
+    /// Makes parameters stay unchanged: their names fit one of the patterns. Gives how many they are. Fails for patterns that
     /// fit none.
     pub fn freeze(&mut self, patterns: &[impl AsRef<str>]) -> Result<usize> {
         self.require(patterns, false)

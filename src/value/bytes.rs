@@ -3,7 +3,7 @@
 //! there as one of the last 128 code points (U+10FF80 to U+10FFFF, which are for private use), and so do the bytes of such
 //! code points themselves. The mapping is one to one, and text without stand-ins, nearly all, is what it looks like.
 //!
-//! Whoever counts, cuts, searches or orders text asks for its [`bytes`]; whoever joins pieces calls [`joined`].
+//! Code that counts, cuts, searches or orders text uses its [`bytes`]; code that joins pieces calls [`joined`].
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ fn byte_of(c: char) -> Option<u8> {
     u8::try_from(byte).ok().filter(|byte| !byte.is_ascii())
 }
 
-/// Whether text holds bytes that are no characters.
+/// Whether text holds bytes that are not characters.
 pub fn has_stand_ins(text: &str) -> bool {
     // All of them begin with the same byte, which few texts have.
     text.as_bytes().contains(&0xf4) && text.chars().any(|c| byte_of(c).is_some())
@@ -57,7 +57,7 @@ pub fn text(bytes: &[u8]) -> String {
     out
 }
 
-/// Text made of pieces one behind the other, where bytes of several pieces may be one character.
+/// Text made of pieces one after the other, where bytes of several pieces may be one character.
 pub fn joined(pieces: String) -> String {
     if has_stand_ins(&pieces) { text(&bytes(&pieces)) } else { pieces }
 }

@@ -1,6 +1,6 @@
-//! Futures: a value that another task is computing, or that whoever waits for it computes.
+//! Futures: a value that another task is computing, or that its waiter computes.
 //!
-//! A task that panics completes its future with an error, so nobody waits for it in vain. Each task knows what it waits for;
+//! A task that panics completes its future with an error, so that no waiter blocks forever. Each task knows what it waits for;
 //! a task that would wait for itself, through others or not, gets an error instead.
 //!
 //! The file is also compiled against a model checker (`tests/model`), which is why all that it uses comes from its parent and from
@@ -22,7 +22,7 @@ pub struct Future(Arc<FutureInner>);
 
 struct FutureInner {
     element: Type,
-    /// Work that nobody has begun yet.
+    /// Work that was not started yet.
     task: Mutex<Option<Task>>,
     state: Mutex<Option<Result<Value>>>,
     done: Condvar,
@@ -51,7 +51,7 @@ sync::thread_local! {
 const NAP: Duration = Duration::from_millis(20);
 
 impl Future {
-    /// A future nobody has completed yet.
+    /// A future that is not completed yet.
     pub fn pending(element: Type) -> Future {
         Self::new(element, None, None)
     }
@@ -61,7 +61,7 @@ impl Future {
         Self::new(element, None, Some(Ok(value)))
     }
 
-    /// A future with the work that computes it. Whoever comes first runs it: a thread for tasks through
+    /// A future with the work that computes it. The first to arrive runs it: a thread for tasks through
     /// [`Future::run`], or the one who waits. So waiting never depends on a free thread.
     pub fn with_task(element: Type, task: Task) -> Future {
         Self::new(element, Some(task), None)
@@ -83,7 +83,7 @@ impl Future {
         &self.0.element
     }
 
-    /// Runs the work here if nobody has begun it. A panic becomes the future's error.
+    /// Runs the work here if it was not started. A panic becomes the future's error.
     pub fn run(&self) {
         let task = self.0.task.lock().take();
         let Some(task) = task else { return };
@@ -120,7 +120,7 @@ impl Future {
         self.0.state.lock().is_some()
     }
 
-    /// The result: runs the work here if nobody has begun it, else blocks until it is there. Fails where the caller's run
+    /// The result: runs the work here if it was not started, else blocks until it is there. Fails where the caller's run
     /// must end, and where the caller's task is one that this one waits for.
     pub fn wait(&self) -> Result<Value> {
         if let Some(result) = self.poll() {
@@ -146,7 +146,7 @@ impl Future {
                     return result.clone();
                 }
             }
-            // Nothing is held: the host may look at this very future meanwhile.
+            // Nothing is held: the host may read this very future meanwhile.
             sync::pause()?;
         }
     }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 #[test]
-fn the_waiter_runs_what_nobody_has_begun() {
+fn the_waiter_runs_what_was_not_started() {
     let future = Future::with_task(Type::int(), Box::new(|| Ok(Value::Int(7))));
     assert!(future.poll().is_none());
     assert_eq!(future.wait().and_then(|v| v.to_int()).ok(), Some(7));

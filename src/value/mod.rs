@@ -99,7 +99,7 @@ impl Value {
         matches!(self, Value::None)
     }
 
-    /// The kind in words, for error messages.
+    /// The kind as text, for error messages.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Value::None => "None",
@@ -245,7 +245,7 @@ impl Value {
         }
     }
 
-    /// The most exact type that the value itself tells.
+    /// The most precise type known from the value itself.
     pub fn ty(&self) -> Type {
         match self {
             Value::None | Value::Uninitialized => Type::none(),

@@ -19,7 +19,7 @@ struct TupleInner {
     items: Vec<Value>,
     names: Option<Arc<TupleNames>>,
     _charge: Charge,
-    /// The type, once somebody asked: tuples that share parts would be walked through again and again.
+    /// The type, once it was requested: tuples that share parts would be walked through again and again.
     ty: OnceLock<Type>,
 }
 

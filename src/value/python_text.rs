@@ -11,11 +11,11 @@ use std::fmt::Write;
 
 /// Tensors with more elements are shown by their edges.
 const THRESHOLD: usize = 1000;
-/// So many at each edge.
+/// Number of elements at each edge.
 const EDGE: usize = 3;
 /// Characters in a line.
 const LINE: usize = 80;
-/// Digits behind the point.
+/// Digits after the point.
 const DIGITS: usize = 4;
 /// Columns that tensors are indented by: the length of `tensor(`.
 const INDENT: usize = 7;
@@ -92,7 +92,7 @@ fn write_value(out: &mut String, value: &Value, full: bool, depth: usize) -> Res
     Ok(())
 }
 
-/// Items between marks, each behind its field's name where there are names.
+/// Items between marks, each after its field's name where there are names.
 fn write_items(
     out: &mut String,
     marks: [&str; 2],
@@ -211,7 +211,7 @@ fn write_tensor(out: &mut String, tensor: &Tensor, full: bool) -> Result<()> {
     Ok(())
 }
 
-/// What stands behind the numbers.
+/// What follows the numbers.
 fn suffixes(tensor: &Tensor) -> Result<Vec<String>> {
     let mut out = Vec::new();
     let (dtype, sizes) = (tensor.dtype(), tensor.sizes());

@@ -20,13 +20,13 @@ enum Characters {
     Long(String),
 }
 
-/// Text of so many bytes is long.
+/// Text of this many bytes is long.
 const LONG_BYTES: usize = 1 << 12;
 /// Bytes that a text takes besides its characters.
 const HEAD_BYTES: usize = 64;
 
 impl Text {
-    /// The characters, to be shared with what is no value.
+    /// The characters, to be shared with what is not a value.
     pub fn shared(&self) -> Arc<str> {
         match &self.0.text {
             Characters::Shared(text) => Arc::clone(text),

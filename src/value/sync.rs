@@ -15,7 +15,7 @@ pub(super) fn with_room<T>(task: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(RED_ZONE, STACK_BYTES, task)
 }
 
-/// Held while somebody begins to wait, so that two who begin at once see each other.
+/// Held while a wait begins, so that two that begin at once see each other.
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     static WAITING: Mutex<()> = Mutex::new(());
     WAITING.lock()

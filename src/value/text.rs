@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 /// Text of containers that are nested deeper is refused: a list may hold itself.
 const MAX_DEPTH: usize = 50_000;
-/// So many levels take one piece of stack.
+/// Number of levels that take one piece of stack.
 const LEVELS: usize = 64;
 
 /// A value's text is no longer than this many bytes.

@@ -1,4 +1,4 @@
-//! Values that are not kept alive by whoever knows them.
+//! Values that are not kept alive by their holders.
 
 use super::Value;
 use super::object::WeakObject;

@@ -60,7 +60,7 @@ fn write(store: &Store, fixed: bool, change: impl FnOnce(&mut Cells)) {
     let copy = |cells: &Cells| (!fixed).then_some(Ok::<Cells, ()>(*cells));
     let mut open = store.write(|_| 2, copy, || Ok(())).expect("is never stopped");
     assert!(open.get().len() == 4);
-    change(open.get_mut().expect("nobody else has it"));
+    change(open.get_mut().expect("it is not shared"));
 }
 
 /// `x += y` beside `y += x`.

@@ -30,7 +30,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("crates/lit/src/builtin.rs", 1, HELD),
     ("crates/lit/src/exec.rs", 1, SHOWN),
     ("crates/lit/src/report.rs", 3, SHOWN),
-    ("crates/lit/src/teller.rs", 2, SHOWN),
+    ("crates/lit/src/reporter.rs", 2, SHOWN),
     ("src/analysis/alias/memory.rs", 4, HELD),
     ("src/analysis/alias/mod.rs", 3, HELD),
     ("src/backends/cache/entry.rs", 1, FEW),

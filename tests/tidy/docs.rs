@@ -1,6 +1,6 @@
 //! Generated documents are what the program would generate now. `BLESS=1` writes them.
 
-use super::{generated, language};
+use super::{generated, language_page};
 use flambeau::dialects::Registry;
 use libtest_mimic::Failed;
 use std::fs;
@@ -8,7 +8,7 @@ use std::fs;
 pub(super) fn docs_are_fresh() -> Result<(), Failed> {
     let cases = fs::read_to_string("tests/golden/ops.jsonl").unwrap_or_default();
     fresh("docs/ops.md", &generated::ops(&Registry::builtin(), &cases))?;
-    fresh("docs/language.md", &language::language(&recorded()?)?)?;
+    fresh("docs/language.md", &language_page::language(&recorded()?)?)?;
     fresh("docs/math.md", &generated::math())?;
     fresh("docs/rules.md", &generated::rules()?)?;
     fresh("docs/passes.md", &generated::passes())

@@ -1,4 +1,4 @@
-//! Files that somebody names are read by `crates/files`, which looks at what they are first: a FIFO or a device would hold a
+//! User-supplied files are read by `crates/files`, which looks at what they are first: a FIFO or a device would hold a
 //! command for ever.
 
 use super::{sources::rust_files, verdict};
@@ -7,7 +7,7 @@ use libtest_mimic::Failed;
 /// What opens a file without a look at it.
 const RAW: &[&str] = &["fs::read(", "fs::read_to_string(", "File::open(", "OpenOptions::new()"];
 
-/// Code that reads or writes what nobody names, and why.
+/// Code that reads or writes files that are not user-supplied, and why.
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/files/src/", "the crate that looks first"),
     ("crates/lit/src/process.rs", "the system's list of processes"),

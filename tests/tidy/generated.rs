@@ -1,4 +1,4 @@
-//! What the generated pages say: `docs/ops.md`, `docs/passes.md`, `docs/rules.md`, `docs/math.md`, from op rows, rules and the list of passes.
+//! The text of the generated pages: `docs/ops.md`, `docs/passes.md`, `docs/rules.md`, `docs/math.md`, from op rows, rules and the list of passes.
 
 use crate::accuracy::functions::FUNCTIONS;
 use flambeau::diag::{Result, Source};
@@ -190,7 +190,7 @@ fn becomes(rule: &Rule) -> &'static str {
     }
 }
 
-/// Both sides and the conditions as they are written, on one line.
+/// Both sides and the conditions as written, on one line.
 fn sides(rule: &Rule) -> String {
     let text = |term: &RuleTerm| rewrite::on_one_line(term.span.text());
     let arrow = rule.arrow.text();

@@ -1,4 +1,4 @@
-//! Rules about the source itself: layers, module headers, file lengths, paths that the documents name.
+//! Rules about the source itself: layers, module headers, file lengths, language, paths that the documents name.
 
 mod allocations;
 mod dependencies;
@@ -7,6 +7,7 @@ mod environment;
 mod files;
 mod generated;
 mod language;
+mod language_page;
 mod layers;
 mod pages_of_files;
 mod passes;
@@ -30,6 +31,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("tidy::kernels_are_charged", allocations::kernels_are_charged),
         Trial::test("tidy::modules_open_with_a_header", sources::modules_open_with_a_header),
         Trial::test("tidy::files_are_short", sources::files_are_short),
+        Trial::test("tidy::text_is_in_standard_english", language::text_is_in_standard_english),
         Trial::test("tidy::architecture_names_existing_paths", sources::architecture_names_existing_paths),
         Trial::test("tidy::docs_are_fresh", docs::docs_are_fresh),
         Trial::test(

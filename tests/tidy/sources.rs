@@ -38,7 +38,7 @@ pub(super) fn architecture_names_existing_paths() -> Result<(), Failed> {
     verdict("paths in ARCHITECTURE.md that do not exist", missing.collect())
 }
 
-/// A row names its op; whoever else names it in Rust would have to be changed with it.
+/// A row names its op; any other place that names it in Rust would have to be changed with it.
 pub(super) fn an_aten_op_stands_in_one_file() -> Result<(), Failed> {
     let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, text) in rust_files("src/dialects") {

@@ -169,7 +169,7 @@ impl Runner<'_, '_> {
     }
 
     /// Matches the `DAG` checks in front of a check, group by group; gives where the last group ended.
-    /// `NOT` checks behind the last group are left in `nots`.
+    /// `NOT` checks after the last group are left in `nots`.
     fn dags<'c>(
         &mut self,
         check: &'c Check,
@@ -254,7 +254,7 @@ impl Runner<'_, '_> {
     }
 }
 
-/// Number of line ends, and the offset behind the first.
+/// Number of line ends, and the offset after the first.
 fn line_feeds(text: &[u8]) -> (usize, usize) {
     let mut count = 0;
     let mut behind_first = 0;

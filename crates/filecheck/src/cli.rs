@@ -1,6 +1,6 @@
-//! The words of the command line, read as LLVM's tools read theirs.
+//! The command line, parsed as LLVM's tools parse theirs.
 //!
-//! An option has one dash or two, its value stands behind `=` or in the next word, `--` ends the options.
+//! An option has one dash or two, its value follows `=` or is the next argument, `--` ends the options.
 
 use super::run::{FAILED, GOOD, Run, UNUSABLE};
 use super::search::distance;
@@ -16,15 +16,15 @@ use std::path::Path;
 enum Takes {
     /// Nothing at all.
     Nothing,
-    /// Nothing, or a truth value behind `=`.
+    /// Nothing, or a truth value after `=`.
     Truth,
     /// A value.
     Value,
-    /// A value directly behind the name.
+    /// A value directly after the name.
     Joined,
 }
 
-/// All options. The first of several that are equally near to an unknown word is suggested.
+/// All options. The first of several that are equally close to an unknown option is suggested.
 const OPTIONS: &[(&str, Takes)] = &[
     ("h", Takes::Nothing),
     ("help", Takes::Nothing),
@@ -54,13 +54,13 @@ const OPTIONS: &[(&str, Takes)] = &[
     ("strict-whitespace", Takes::Truth),
 ];
 
-/// Longest file of words, and how many are read: files may name each other.
+/// Longest response file, and how many are read: files may name each other.
 const MAX_RESPONSE: u64 = 1 << 20;
 const MAX_RESPONSES: usize = 64;
 
-/// The command. `args[0]` is the name it was called by; `env_opts` is the value of `FILECHECK_OPTS`, whose words
+/// The command. `args[0]` is the name it was called by; `env_opts` is the value of `FILECHECK_OPTS`, whose options
 /// come before the others. Colours are written only with `--color`. Gives the exit status: 0 if all checks
-/// hold, 1 if one fails, 2 if there is nothing to check with (1 for words that make no sense).
+/// hold, 1 if one fails, 2 if there is nothing to check with (1 for invalid options).
 pub fn main(
     args: &[OsString],
     env_opts: Option<&str>,
@@ -91,7 +91,7 @@ pub fn main_in(
     let CommandLine { options, check_file, input_file, .. } = line;
     let status = match result {
         Err(Ending::Failed) => FAILED,
-        // A reader that went away is no failure of ours; the same holds below.
+        // A reader that went away is not a failure of ours; the same holds below.
         Err(Ending::Text(text)) => {
             let _ = out.write_all(text.as_bytes());
             GOOD
@@ -110,7 +110,7 @@ pub fn main_in(
     status
 }
 
-/// Runs with good words.
+/// Runs with valid options.
 fn start(
     options: &Options,
     check_file: Option<String>,
@@ -141,7 +141,7 @@ fn start(
     run.run((&check_name, check_text), |console| files.read(input_file, "input", console))
 }
 
-/// Puts the words of a file in the place of `@FILE`, those of its own `@FILE` too. One that cannot be read stays as it is.
+/// Replaces `@FILE` by the arguments in a file, recursively. One that cannot be read stays unchanged.
 fn respond(directory: &Path, words: Vec<String>) -> Vec<String> {
     let mut left: Vec<String> = words.into_iter().rev().collect();
     let (mut out, mut files) = (Vec::new(), 0);
@@ -222,7 +222,7 @@ fn bad_prefix(options: &Options) -> Option<String> {
     None
 }
 
-/// Why reading the words ends early.
+/// Why parsing the options ends early.
 enum Ending {
     /// Something is wrong; it was said.
     Failed,
@@ -247,7 +247,7 @@ impl<'a> CommandLine<'a> {
         CommandLine { options, check_file: None, input_file, whole_name, name, console }
     }
 
-    /// Reads all words; every bad one is told before it fails.
+    /// Parses all arguments; every bad one is reported before it fails.
     fn parse(&mut self, words: impl Iterator<Item = String>) -> Result<(), Ending> {
         let mut words = words.peekable();
         let mut positional = Vec::new();
@@ -390,10 +390,10 @@ impl<'a> CommandLine<'a> {
     }
 }
 
-/// An option as it stands in a word: its name, what it takes, and the value behind the name.
+/// An option within an argument: its name, what it takes, and the value after the name.
 type Found<'w> = (&'static str, Takes, Option<&'w str>);
 
-/// The options of one letter that share a word: `-vvv`, `-vDX=1`. The last one may have a value.
+/// One-letter options that share an argument: `-vvv`, `-vDX=1`. The last one may have a value.
 fn grouped(argument: &str) -> Option<Vec<Found<'_>>> {
     let mut found = Vec::new();
     let mut rest = argument;
@@ -411,7 +411,7 @@ fn grouped(argument: &str) -> Option<Vec<Found<'_>>> {
     (found.len() > 1).then_some(found)
 }
 
-/// The option that a word without its dashes names, and the value behind the name.
+/// The option that an argument without its dashes names, and the value after the name.
 fn lookup(argument: &str) -> Option<Found<'_>> {
     let (name, value) = match argument.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -443,7 +443,7 @@ fn number(text: &str) -> Option<usize> {
     u32::from_str_radix(digits, radix).ok().filter(|_| plain).map(|number| number as usize)
 }
 
-/// The words of `FILECHECK_OPTS`: blanks part them, quotes and backslashes protect.
+/// The options of `FILECHECK_OPTS`, separated by blanks, with quotes and backslash escapes.
 fn split_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -20,7 +20,7 @@ pub enum Kind {
     Label,
     /// `CHECK-EMPTY:`
     Empty,
-    /// The end of the input, behind trailing `CHECK-NOT` and `CHECK-DAG`.
+    /// The end of the input, after trailing `CHECK-NOT` and `CHECK-DAG`.
     EndOfInput,
 }
 
@@ -68,7 +68,7 @@ pub struct Directive<'s> {
     pub prefix: Slice<'s>,
     /// What follows the prefix.
     pub suffix: Suffix,
-    /// What stands behind the colon, to the end of the file.
+    /// What follows the colon, to the end of the file.
     pub rest: Slice<'s>,
     /// The line it stands on, from 1.
     pub line: usize,
@@ -138,7 +138,7 @@ impl<'s, 'o> Scanner<'s, 'o> {
         }
     }
 
-    /// What follows a prefix that stands at the front, and the text behind it.
+    /// What follows a prefix that stands at the front, and the text after it.
     fn suffix(&self, prefix: Slice<'s>) -> Option<(Suffix, Slice<'s>)> {
         let mut rest = self.text.skip(prefix.len());
         if rest.is_empty() {
@@ -162,7 +162,7 @@ impl<'s, 'o> Scanner<'s, 'o> {
     }
 }
 
-/// What stands behind the dash.
+/// What follows the dash.
 fn dashed<'s>(mut rest: Slice<'s>, check: impl Fn(Kind) -> Suffix) -> Option<(Suffix, Slice<'s>)> {
     if rest.eat("COUNT-") {
         let sign = usize::from(rest.starts_with("-"));

@@ -30,7 +30,7 @@ struct Row {
     good: bool,
 }
 
-/// Writes the dump. `check_file` and `implicit` tell where a pattern stands.
+/// Writes the dump. `check_file` and `implicit` give the place of a pattern.
 pub fn dump(
     sources: &Sources,
     annotations: &[Annotation],
@@ -68,7 +68,7 @@ impl Drawing<'_> {
         let last = self.lines.len().max(self.rows.last().map_or(0, |row| row.line));
         let mut elided = Console { out: Vec::new(), color: console.color };
         let mut kept_before: Option<usize> = None;
-        // First row at or behind the line; first line at or behind it that the filter keeps.
+        // First row at or after the line; first line at or after it that the filter keeps.
         let mut row = 0;
         let mut kept_next = 0;
         for line in 1..=last {

@@ -18,9 +18,9 @@ const OPTIONS: &[(&str, &str)] = &[
     ("--implicit-check-not=<pattern>", "put a NOT check with this pattern around every other check"),
     ("--input-file=<file>", "read this file instead of the standard input"),
     ("--match-full-lines", "let a check match whole lines only"),
-    ("--strict-whitespace", "tell blanks and tabs apart, and count them"),
-    ("-v", "tell of each match too"),
-    ("-vv", "tell of all that was tried"),
+    ("--strict-whitespace", "distinguish blanks and tabs, and count them"),
+    ("-v", "report each match too"),
+    ("-vv", "report everything that was tried"),
     ("--help", "write this text"),
     ("--help-list", "write the options as one list"),
     ("--version", "write the version"),
@@ -63,7 +63,7 @@ Options that change it:
   - -dump-input=<value> says when it is written
   - -dump-input-filter=<value> says which lines it keeps
   - -dump-input-context=<N> says how many lines around them it keeps
-  - -v and -vv add annotations for what went well
+  - -v and -vv add annotations for successful matches
   - -color writes colours
   - -help explains all options
 

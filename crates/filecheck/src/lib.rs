@@ -3,8 +3,8 @@
 //! LLVM's language, options, exit status and messages, as of LLVM 22, on our own code. [`main`] is the
 //! command, [`check`] the same in one process. Must not know IR or TorchScript.
 //!
-//! The way of a run: `cli` reads the words, `directive` finds prefixes, `pattern` and `numeric` read what stands
-//! behind them, `checkfile` makes the list of checks, `check` runs it, `report` tells, `dump` draws the input.
+//! The way of a run: `cli` parses the options, `directive` finds prefixes, `pattern` and `numeric` read what stands
+//! after them, `checkfile` makes the list of checks, `check` runs it, `report` prints messages, `dump` draws the input.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Whole numbers of any size, as far as numeric blocks need them.
 //!
-//! Sign and magnitude in base 2³². Sizes are bounded by [`MAX_WORDS`]; what would be larger is no number.
+//! Sign and magnitude in base 2³². Sizes are bounded by [`MAX_WORDS`]; what would be larger is not a number.
 //! Must not know where numbers come from.
 
 use std::cmp::Ordering;

@@ -243,7 +243,7 @@ impl<'a> BlockParser<'a> {
         Ok(value)
     }
 
-    /// An operator and its right operand behind `left`; `whole` starts where the result's text starts.
+    /// An operator and its right operand after `left`; `whole` starts where the result's text starts.
     fn binary(&mut self, whole: Slice<'_>, rest: &mut Slice<'_>, left: Expr, legacy: bool) -> Parsed<Expr> {
         *rest = rest.trim_start();
         if rest.is_empty() {

@@ -1,4 +1,4 @@
-//! One pattern: what stands behind a directive's colon, and where it matches.
+//! One pattern: what follows a directive's colon, and where it matches.
 
 use super::directive::Kind;
 use super::numeric::{BlockParser, Expr, NoValue, variable_name};
@@ -254,7 +254,7 @@ pub struct PatternParser<'a> {
 }
 
 impl PatternParser<'_> {
-    /// Reads the text behind a directive with this prefix; `line` is where it stands in the check file.
+    /// Reads the text after a directive with this prefix; `line` is where it stands in the check file.
     pub fn parse(
         &mut self,
         kind: Kind,
@@ -330,7 +330,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// `{{...}}`; gives what stands behind it.
+    /// `{{...}}`; gives what follows it.
     fn expression<'s>(&mut self, text: Slice<'s>) -> Result<Slice<'s>, Stop> {
         let Some(end) = text.find_word("}}", 0) else {
             let message = "found start of regex string with no end '}}'";
@@ -361,7 +361,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// `[[...]]`; gives what stands behind it.
+    /// `[[...]]`; gives what follows it.
     fn variable<'s>(&mut self, text: Slice<'s>) -> Result<Slice<'s>, Stop> {
         let inside = text.skip(2);
         let Some(end) = block_end(inside)? else {

@@ -1,4 +1,4 @@
-//! Tells what was found and what not: messages at once, and annotations for the dump of the input.
+//! Reports what was found and what not: messages at once, and annotations for the dump of the input.
 
 use super::Options;
 use super::directive::Kind;

@@ -32,17 +32,17 @@ pub fn check(check_text: &str, input: &str, options: &Options) -> Result<(), Str
 pub struct Problem {
     /// First byte of the place in the text.
     pub start: usize,
-    /// Byte behind it.
+    /// Byte after it.
     pub end: usize,
     /// The message, as FileCheck writes it.
     pub message: String,
 }
 
-/// Reads the directives of a text and tells what is wrong with them, without an input. That there are none is a
+/// Reads the directives of a text and reports what is wrong with them, without an input. That there are none is a
 /// problem too, at the start. Places are those of the text as it stands.
 pub fn problems(check_text: &str, options: &Options) -> Vec<Problem> {
     let mut sources = Sources::default();
-    // Blanks stay as they are here, so that places do.
+    // Blanks stay unchanged here, so that places do.
     let file = sources.add("", check_text.into());
     let mut variables = Variables::default();
     let (text, places) = checkfile::definitions_text(&options.defines);

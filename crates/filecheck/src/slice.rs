@@ -53,7 +53,7 @@ impl<'s> Slice<'s> {
         Slice { bytes: self.bytes.get(..count).unwrap_or(self.bytes), ..*self }
     }
 
-    /// What stands behind the first `count` bytes.
+    /// What follows the first `count` bytes.
     pub fn skip(&self, count: usize) -> Slice<'s> {
         let count = count.min(self.bytes.len());
         Slice { bytes: self.bytes.get(count..).unwrap_or_default(), start: self.start + count, ..*self }
@@ -85,7 +85,7 @@ impl<'s> Slice<'s> {
         self.bytes.iter().position(|b| *b == byte)
     }
 
-    /// Where a word first occurs at or behind `from`.
+    /// Where a word first occurs at or after `from`.
     pub fn find_word(&self, word: &str, from: usize) -> Option<usize> {
         let rest = self.bytes.get(from..)?;
         rest.windows(word.len()).position(|window| window == word.as_bytes()).map(|index| from + index)

@@ -9,7 +9,7 @@ pub struct Span {
     pub buffer: usize,
     /// First byte.
     pub start: usize,
-    /// Byte behind the last.
+    /// Byte after the last.
     pub end: usize,
 }
 
@@ -54,7 +54,7 @@ impl Complaint {
 struct Buffer {
     name: String,
     text: Vec<u8>,
-    /// Offsets behind each line feed.
+    /// Offsets after each line feed.
     lines: Vec<usize>,
 }
 
@@ -195,7 +195,7 @@ impl Console {
         let text = sources.text(around);
         self.text(expand_tabs(text, text));
         self.text("\n");
-        // Columns of text beyond ASCII are not known, so there is no telling where the caret goes.
+        // Columns of text beyond ASCII are not known, so the position of the caret is unknown.
         if !text.is_ascii() {
             return;
         }

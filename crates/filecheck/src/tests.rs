@@ -1,6 +1,6 @@
 //! Whole runs: recorded cases, LLVM's FileCheck as oracle where it is installed, and properties.
 //!
-//! A file of cases in `cases/` has, for each, `==== name`, the words of the command line (`args:`), the value of
+//! A file of cases in `cases/` has, for each, `==== name`, the options of the command line (`args:`), the value of
 //! FILECHECK_OPTS (`env:`) and the parts `---- check` and `---- input`. What each gives stands in
 //! `cases/recorded.txt`; `BLESS=1` writes it anew. `oracle:` says why a case is not compared with LLVM's.
 

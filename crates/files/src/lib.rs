@@ -1,6 +1,6 @@
 //! Reading files that a person names: regular files only, never more bytes than a limit that the caller states.
 //!
-//! A path is looked at before it is opened, so that a FIFO or a device never blocks a command and never feeds it without
+//! A path is examined before it is opened, so that a FIFO or a device never blocks a command and never feeds it without
 //! end. Streams that the caller hands over by descriptor (`/dev/stdin`, `/dev/fd/3` of a shell's process substitution)
 //! are read, up to the same limit. This crate knows nothing of what is in a file.
 
@@ -17,7 +17,7 @@ use std::time::SystemTime;
 /// Most bytes of a text that is read whole: rules, dialects, settings, check files, JSON.
 pub const TEXT_BYTES: u64 = 1 << 30;
 
-/// Opens a file for reading after looking at what it is; an error says why a path is not read.
+/// Opens a file for reading after checking its kind; an error says why a path is not read.
 pub fn open(path: &Path) -> std::io::Result<File> {
     check(path, &path.metadata()?)?;
     let mut options = OpenOptions::new();
@@ -80,7 +80,7 @@ fn too_long(length: u64, limit: u64) -> Error {
     Error::other(format!("the file has {length} bytes or more, and at most {limit} are read"))
 }
 
-/// Refuses what is no file: directories, FIFOs, sockets, devices other than the null device.
+/// Refuses what is not a file: directories, FIFOs, sockets, devices other than the null device.
 fn check(path: &Path, about: &Metadata) -> std::io::Result<()> {
     if about.is_file() || is_stream(path) || is_null(about) {
         return Ok(());
@@ -270,7 +270,7 @@ mod tests {
         let folder = Temporary::new("private").expect("a folder");
         let victim = folder.path().join("victim");
         create(&victim, b"untouched").expect("a file");
-        // Somebody who guesses the names lays links in their way.
+        // An attacker who guesses the names places links there.
         for n in 0..3 {
             let name = format!("case-{}-{n}.ir", std::process::id());
             std::os::unix::fs::symlink(&victim, folder.path().join(name)).expect("a link");

@@ -1,6 +1,6 @@
 //! Commands that need no program: `echo`, `cat`, `diff`, `count`, `split-file` and their like.
 
-use super::words::{absolute, options, python_error};
+use super::args::{absolute, options, python_error};
 use super::{Call, difference};
 use flambeau_files as files;
 use std::collections::BTreeMap;
@@ -33,13 +33,13 @@ fn run(mut call: Call<'_>, body: fn(&mut Call<'_>, &[String]) -> Result<i32, Str
     let args: Vec<String> = call.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let (name, rest) = args.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
     body(&mut call, rest).unwrap_or_else(|error| {
-        // Where the error stream is gone there is nobody to tell.
+        // A closed error stream leaves no way to report this.
         let _ = writeln!(call.err, "{name}: {error}");
         2
     })
 }
 
-fn told(path: &str, error: &io::Error) -> String {
+fn message(path: &str, error: &io::Error) -> String {
     let reason = error.to_string();
     format!("{path}: {}", reason.split(" (os error").next().unwrap_or_default())
 }
@@ -49,7 +49,7 @@ fn refuse(option: &str) -> String {
 }
 
 fn read(call: &mut Call<'_>, path: &str) -> Result<Vec<u8>, String> {
-    read_raw(call, path).map_err(|error| told(path, &error))
+    read_raw(call, path).map_err(|error| message(path, &error))
 }
 
 fn read_raw(call: &mut Call<'_>, path: &str) -> io::Result<Vec<u8>> {
@@ -61,14 +61,14 @@ fn read_raw(call: &mut Call<'_>, path: &str) -> io::Result<Vec<u8>> {
 
 /// Writes an error as it is, and gives the status of a failure.
 fn said(call: &mut Call<'_>, text: &str) -> Result<i32, String> {
-    // Where the error stream is gone there is nobody to tell.
+    // A closed error stream leaves no way to report this.
     let _ = call.err.write_all(text.as_bytes());
     Ok(1)
 }
 
 fn echo(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    call.out.write_all(&echoed(&args)).map_err(|error| told("write error", &error))?;
+    call.out.write_all(&echoed(&args)).map_err(|error| message("write error", &error))?;
     Ok(0)
 }
 
@@ -163,7 +163,7 @@ fn cat(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
         if codes || ends || tabs {
             text = text.iter().flat_map(|byte| shown(*byte, (codes, ends, tabs))).collect();
         }
-        call.out.write_all(&text).map_err(|error| told("write error", &error))?;
+        call.out.write_all(&text).map_err(|error| message("write error", &error))?;
     }
     Ok(0)
 }
@@ -183,7 +183,7 @@ fn shown(byte: u8, (codes, ends, tabs): (bool, bool, bool)) -> Vec<u8> {
     }
 }
 
-/// `reveal-ansi-escapes`: colours of terminals as words, `<bold-red>`.
+/// `reveal-ansi-escapes`: terminal colours as text, `<bold-red>`.
 fn reveal(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
     if let Some(arg) = args.first() {
         return Err(refuse(arg));
@@ -207,11 +207,11 @@ fn reveal(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
             }
         }
     }
-    call.out.write_all(&out).map_err(|error| told("write error", &error))?;
+    call.out.write_all(&out).map_err(|error| message("write error", &error))?;
     Ok(0)
 }
 
-/// The words for the codes of a colour: `0;1;31` is bold-red.
+/// The names for the codes of a colour: `0;1;31` is bold-red.
 fn colour(codes: &str) -> Option<String> {
     const COLOURS: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
     let codes: Vec<usize> = codes.split(';').map(|code| code.parse().ok()).collect::<Option<_>>()?;
@@ -443,12 +443,12 @@ fn split_file(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
         return Err(format!("{input}: no part separator was found"));
     }
     if directory.is_dir() {
-        std::fs::remove_dir_all(&directory).map_err(|error| told(output, &error))?;
+        std::fs::remove_dir_all(&directory).map_err(|error| message(output, &error))?;
     }
     for (name, part) in parts {
-        let path = inside(&directory, &name).ok_or_else(|| format!("{input}: part '{name}' lies outside"))?;
+        let path = inside(&directory, &name).ok_or_else(|| format!("{input}: part '{name}' is outside"))?;
         let parent = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        parent.and_then(|()| std::fs::write(&path, part)).map_err(|error| told(&name, &error))?;
+        parent.and_then(|()| std::fs::write(&path, part)).map_err(|error| message(&name, &error))?;
     }
     Ok(0)
 }

@@ -1,13 +1,13 @@
-//! Which lines of an output are a tool's work: those that it does not write where it leaves its work out.
+//! Which lines of an output are a tool's work: those that it does not write if its work is left out.
 //!
-//! Values (`%` and a name) may have other names in both texts, as where an op that went renumbers those behind it. A line counts as
-//! changed if its text differs, or if a value in it is not the one that stood there.
+//! Values (`%` and a name) may have other names in both texts, for example when the removal of an op renumbers those after it. A line
+//! counts as changed if its text differs, or if it has another value than before.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::collections::BTreeMap;
 
-/// For each line of `output` whether a check is to hold it: lines that `input` does not have, the two lines around those that went,
-/// and the first line of what they stand in, a function, so that checks cannot match elsewhere.
+/// For each line of `output` whether it gets a check: lines that `input` does not have, the two lines around removed ones, and the
+/// first line of the function around them, so that checks cannot match elsewhere.
 pub(super) fn lines_to_check(input: &str, output: &str) -> Vec<bool> {
     let (old, new): (Vec<&str>, Vec<&str>) = (input.lines().collect(), output.lines().collect());
     let masked = |lines: &[&str]| lines.iter().map(|line| without_names(line)).collect::<Vec<_>>();
@@ -66,17 +66,17 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_left_out() {
+    fn unchanged_lines_are_left_out() {
         let input = "f(%x):\n  %1 = a(%x)\n  %2 = b(%1)\n  %3 = c(%2)\n  %4 = d(%3)\n  return %4\n";
         assert!(kept(input, input).is_empty());
-        // An op goes, the others are numbered anew and read what they read.
+        // An op is removed, the others are renumbered and have the same operands.
         let output = "f(%x):\n  %1 = a(%x)\n  %2 = c(%1)\n  %3 = d(%2)\n  return %3\n";
         assert_eq!(kept(input, output), ["f(%x):", "  %1 = a(%x)", "  %2 = c(%1)"]);
         let output = input.replace("c(%2)", "c(%1)");
         assert_eq!(kept(input, &output), ["f(%x):", "  %3 = c(%1)"]);
         let output = input.replace("d(", "e(");
         assert_eq!(kept(input, &output), ["f(%x):", "  %4 = e(%3)"]);
-        // Of two functions the one that changed.
+        // Of two functions, the one that changed.
         let two = format!("{input}g(%y):\n  return %y\n");
         let output = two.replace("return %y", "return %x");
         assert_eq!(kept(&two, &output), ["g(%y):", "  return %x"]);

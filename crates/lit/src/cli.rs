@@ -1,8 +1,8 @@
-//! The command `lit`: its words, the threads, the progress bar.
+//! The command `lit`: its options, the threads, the progress bar.
 
 use super::discover::{Test, discover};
 use super::report::{self, Detail, Level};
-use super::teller::Teller;
+use super::reporter::Reporter;
 use super::{Config, Knobs, Outcome, Status, lint, mutate, record, run_file, workers};
 use flambeau_files as files;
 use regex::Regex;
@@ -17,80 +17,80 @@ const HELP: &str = "\
 USAGE: lit [options] TEST_PATH...    (@FILE: paths that a file lists)
 
 Runs the tests in files and folders by the RUN: lines in them. A file lit.toml in a folder says what is special
-there; lit.local.cfg and its like are read as far as they are plain assignments. Exit status: 0 all well, 1 a test failed, 2 no tests or invalid options.
+there; lit.local.cfg and its like are read as far as they are plain assignments. Exit status: 0 all tests passed, 1 a test failed, 2 no tests or invalid options.
 
 What is shown:
   -v, --verbose                the output of tests that fail
   -a, --show-all               the output of all tests
-  -q, --quiet                  failures only, and no more than their number at the end
+  -q, --quiet                  failures only, with their number at the end
   -s, --succinct               failures only, with a progress bar
-  --print-result-after LEVEL   results of which tests: off, failed,
+  --print-result-after LEVEL   which results to print: off, failed,
                                failed-or-flaky, all
-  --test-output LEVEL          commands and their outputs of which tests: off, failed, all
+  --test-output LEVEL          which tests' commands and outputs to print: off, failed, all
   --diagnostic-level LEVEL     diagnostic level of lit itself: error, warning, note
   --terse-summary, --no-terse-summary
   --progress-bar, --no-progress-bar
   --show-pass, --show-flakypass, --show-unsupported, --show-xfail, --show-xpass
                                list such tests at the end
   -r, --relative-paths         name files in the lists at the end, from the current folder
-  --time-tests[=N]             list the slowest tests, and how times are spread
+  --time-tests[=N]             list the slowest tests and the distribution of times
   --time-trace-output FILE     write when each test ran to FILE, for chrome://tracing
   -o FILE, --output FILE       write the results to FILE as JSON
   --xunit-xml-output FILE      write the results to FILE as JUnit's XML
-  --report-failures-only       leave all but failures out of these files
+  --report-failures-only       write only failures to these files
 
 How tests run:
   -j N, --threads N, --workers N
-                               tests that run side by side
+                               number of tests to run in parallel
   --timeout SECONDS            per-test timeout
-  --max-retries-per-test N     run a failing test again, where it does not say ALLOW_RETRIES: itself
+  --max-retries-per-test N     rerun a failing test up to N times, unless it has its own ALLOW_RETRIES:
   --max-failures N             stop after N failures
-  --max-time SECONDS           start no test after so many seconds
-  --keep                       keep the temporary files of tests, and say where they are
-  --no-execute                 take every test that could run for passed, without running it
-  --update, --update-tests     rewrite the checks of tests that fail, and write those of tests that have none
+  --max-time SECONDS           start no test after SECONDS
+  --keep                       keep the temporary files of tests, and print where they are
+  --no-execute                 report every test that could run as passed, without running it
+  --update, --update-tests     rewrite the checks of tests that fail, and write those of tests without checks
   --update-changed[=TOOL:OPTION]
-                               the same, with checks of those lines only that the tools do not write where they leave out
-                               their work ({} in OPTION is 0)
-  --path FOLDER                look for programs there first
-  --config-prefix NAME         read NAME.cfg for lit.cfg
-  --skip-test-time-recording   remember nothing of this run
+                               the same, but only with checks of lines that the tools do not write if their work is left
+                               out ({} in OPTION is replaced by 0)
+  --path FOLDER                search for programs in FOLDER first
+  --config-prefix NAME         read NAME.cfg instead of lit.cfg
+  --skip-test-time-recording   do not record times and failures of this run
   -D FEATURE                   add a feature that tests may require
   -D NAME=VALUE, --param NAME=VALUE
-                               give %{NAME} a value, and add the feature NAME=VALUE
-  --ignore-fail                give exit status 0 though tests fail
+                               define %{NAME}, and add the feature NAME=VALUE
+  --ignore-fail                exit with status 0 even if tests fail
   --allow-empty-runs           allow empty runs
 
 Which tests run:
-  --filter REGEX               those whose name fits, in either case
-  --filter-out REGEX           all but those whose name fits
-  --filter-failed              those that failed when they ran last
-  --order ORDER                lexical: by name, as without it; smart: what failed first, then the slow ones; random
+  --filter REGEX               tests whose name matches, case-insensitively
+  --filter-out REGEX           all but those whose name matches
+  --filter-failed              tests that failed in the last run
+  --order ORDER                lexical: by name (the default); smart: failed tests first, then slow ones; random
   -i, --incremental            the same as --order smart
   --shuffle                    the same as --order random
   --seed N                     the random order with this number
   --max-tests N                the first N
   --num-shards M --run-shard N every Mth, from the Nth on
-  --xfail LIST                 names, parted by ';', of tests that fail as things are
-  --xfail-not LIST             names of tests that do not, whatever they say
+  --xfail LIST                 names, separated by ';', of tests that are expected to fail
+  --xfail-not LIST             names of tests that are not, whatever their XFAIL says
   --unsupported LIST           names of tests that do not run here
-  --exclude-xfail              leave out tests that say that they fail
-  --suffix .EXT                also files with this end are tests
+  --exclude-xfail              leave out tests that are expected to fail
+  --suffix .EXT                also treat files with this suffix as tests
   --show-tests                 list the tests and run none
   --show-suites                list the suite with its features, and run none
-  --show-used-features         list the features that tests ask for, and run none
+  --show-used-features         list the features that tests require, and run none
 
 What is done instead of running them:
-  --lint                       find lines that look like checks and are none: misspelt directives, missing colons, prefixes that
+  --lint                       find lines that look like checks but are not: misspelt directives, missing colons, prefixes that
                                no RUN line reads, variables that are never used
-  --mutate[=TOOL:OPTION]       let each tool leave out work ({} in OPTION is 0, 1, 2, ...) and name the lines whose checks hold
-                               all the same; a line 'ALLOW_UNSEEN: OPTION why' of a test allows one
+  --mutate[=TOOL:OPTION]       let each tool skip work ({} in OPTION is 0, 1, 2, ...) and name the lines whose checks still hold
+                               nevertheless; a line 'ALLOW_UNSEEN: OPTION why' of a test allows one
 
-The words of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS and
+The options of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS and
 LIT_RUN_SHARD hold defaults. Not supported, and refused by name: valgrind (--vg), coverage of single tests, ResultDB.
 ";
 
-pub(super) struct Words {
+pub(super) struct Options {
     paths: Vec<PathBuf>,
     pub(super) detail: Detail,
     threads: usize,
@@ -127,7 +127,7 @@ pub(super) struct Words {
 
 /// What is done with tests instead of running them.
 enum Examine {
-    /// Lines that look like checks and are none.
+    /// Lines that look like checks but are not.
     Lint,
     /// What no check sees when tools leave out work.
     Mutate(Knobs),
@@ -150,12 +150,12 @@ struct Listing {
 }
 
 /// The command. `args[0]` is the name it was called by. Gives 0 if all tests end well, 1 if one does not, 2 for
-/// words that make no sense or paths without tests.
+/// invalid options or paths without tests.
 pub fn main(args: &[OsString], mut config: Config, out: &mut (dyn Write + Send), err: &mut dyn Write) -> i32 {
     match start(args, &mut config, out, err) {
         Ok(status) => status,
         Err(message) => {
-            // Where the error stream is gone there is nobody to tell.
+            // A closed error stream leaves no way to report this.
             let _ = writeln!(err, "error: {message}");
             2
         }
@@ -169,62 +169,62 @@ fn start(
     err: &mut dyn Write,
 ) -> Result<i32, String> {
     let args: Vec<String> = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let mut words = parse(&args, config)?;
-    let told = |error: std::io::Error| error.to_string();
-    if words.help {
-        out.write_all(HELP.as_bytes()).map_err(told)?;
+    let mut options = parse(&args, config)?;
+    let message = |error: std::io::Error| error.to_string();
+    if options.help {
+        out.write_all(HELP.as_bytes()).map_err(message)?;
         return Ok(0);
     }
-    if words.version {
-        writeln!(out, "lit {} of Flambeau", env!("CARGO_PKG_VERSION")).map_err(told)?;
+    if options.version {
+        writeln!(out, "lit {} of Flambeau", env!("CARGO_PKG_VERSION")).map_err(message)?;
         return Ok(0);
     }
     let mut tests: Vec<Test> = Vec::new();
     let shared = Arc::new(config.clone());
     let mut notes = Vec::new();
-    words.paths = listed_in(&words.paths)?;
-    for path in &words.paths {
+    options.paths = listed_in(&options.paths)?;
+    for path in &options.paths {
         tests.extend(discover(path, &shared, &mut notes)?);
     }
-    let mut tell = |text: String| {
-        // Where the error stream is gone there is nobody to tell.
+    let mut report = |text: String| {
+        // A closed error stream leaves no way to report this.
         let _ = writeln!(err, "{text}");
     };
-    for note in notes.iter().filter(|_| words.notes) {
-        tell(format!("note: {note}"));
+    for note in notes.iter().filter(|_| options.notes) {
+        report(format!("note: {note}"));
     }
-    if tests.is_empty() && !words.allow_empty {
+    if tests.is_empty() && !options.allow_empty {
         return Err("did not discover any tests for provided path(s)".into());
     }
-    for test in tests.iter_mut().filter(|test| named(&words.unsupported, test)) {
+    for test in tests.iter_mut().filter(|test| named(&options.unsupported, test)) {
         let config = Arc::clone(&test.config);
         test.config = Arc::new(Config { unsupported: true, ..Config::clone(&config) });
     }
     tests.sort_by_cached_key(Test::full);
-    if let Some(listing) = words.list {
-        out.write_all(listed(listing, &tests).as_bytes()).map_err(told)?;
+    if let Some(listing) = options.list {
+        out.write_all(listed(listing, &tests).as_bytes()).map_err(message)?;
         return Ok(0);
     }
-    let known = remembered(&words, config);
-    arrange(&mut tests, &words, &known, out).map_err(told)?;
+    let known = remembered(&options, config);
+    arrange(&mut tests, &options, &known, out).map_err(message)?;
     let fits = |regex: &Option<Regex>, test: &Test| regex.as_ref().map(|regex| regex.is_match(&test.full()));
     let chosen = |test: &Test| {
-        fits(&words.filter, test) != Some(false)
-            && fits(&words.filter_out, test) != Some(true)
-            && (!words.filter_failed || known.get(&test.full()).is_some_and(|last| last.failed))
+        fits(&options.filter, test) != Some(false)
+            && fits(&options.filter_out, test) != Some(true)
+            && (!options.filter_failed || known.get(&test.full()).is_some_and(|last| last.failed))
     };
     let (mut tests, mut others): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(chosen);
     if tests.is_empty() && !others.is_empty() {
         let problem = format!("filter did not match any tests (of {} discovered).  ", others.len());
-        if !words.allow_empty {
+        if !options.allow_empty {
             return Err(format!("{problem}Use '--allow-empty-runs' to suppress this error."));
         }
-        tell(format!("error: {problem}Suppressing error because '--allow-empty-runs' was specified."));
+        report(format!("error: {problem}Suppressing error because '--allow-empty-runs' was specified."));
         return Ok(0);
     }
-    if words.shards > 0 {
+    if options.shards > 0 {
         let all = tests.len();
-        let numbers: Vec<usize> = (words.shard..=all).step_by(words.shards).collect();
+        let numbers: Vec<usize> = (options.shard..=all).step_by(options.shards).collect();
         let mut number = 0;
         let mine = |_: &Test| {
             number += 1;
@@ -233,35 +233,35 @@ fn start(
         let (left, right): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(mine);
         tests = left;
         others.extend(right);
-        if words.notes {
+        if options.notes {
             let mut first: Vec<String> = numbers.iter().take(3).map(ToString::to_string).collect();
             first.extend((numbers.len() > 3).then(|| "...".to_string()));
-            tell(format!(
+            report(format!(
                 "note: Selecting shard {}/{} = size {}/{all} = tests #({}*k)+{} = [{}]",
-                words.shard,
-                words.shards,
+                options.shard,
+                options.shards,
                 tests.len(),
-                words.shards,
-                words.shard,
+                options.shards,
+                options.shard,
                 first.join(", ")
             ));
         }
         if tests.is_empty() {
-            tell(
+            report(
                 "warning: shard does not contain any tests.  Consider decreasing the number of shards."
                     .into(),
             );
             return Ok(0);
         }
     }
-    if words.max_tests > 0 && tests.len() > words.max_tests {
-        others.extend(tests.split_off(words.max_tests));
+    if options.max_tests > 0 && tests.len() > options.max_tests {
+        others.extend(tests.split_off(options.max_tests));
     }
-    let is_well = match &words.examine {
-        None => return run(&tests, &others, &words, config, (out, err)).map_err(told),
-        Some(Examine::Lint) => lint::run(&tests, out).map_err(told)?,
+    let is_well = match &options.examine {
+        None => return run(&tests, &others, &options, config, (out, err)).map_err(message),
+        Some(Examine::Lint) => lint::run(&tests, out).map_err(message)?,
         Some(Examine::Mutate(knobs)) => {
-            mutate::run(&tests, words.threads, knobs, config, out).map_err(told)?
+            mutate::run(&tests, options.threads, knobs, config, out).map_err(message)?
         }
     };
     Ok(i32::from(!is_well))
@@ -282,19 +282,19 @@ fn listed_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
 }
 
 /// What is known from runs before.
-fn remembered(words: &Words, config: &Config) -> BTreeMap<String, record::Last> {
+fn remembered(options: &Options, config: &Config) -> BTreeMap<String, record::Last> {
     let Some(folder) = &config.records else { return BTreeMap::new() };
-    words.paths.iter().flat_map(|path| record::read(folder, path)).collect()
+    options.paths.iter().flat_map(|path| record::read(folder, path)).collect()
 }
 
-/// Brings tests into the order in which they run and are told.
+/// Brings tests into the order in which they run and are reported.
 fn arrange(
     tests: &mut [Test],
-    words: &Words,
+    options: &Options,
     known: &BTreeMap<String, record::Last>,
     out: &mut (dyn Write + Send),
 ) -> std::io::Result<()> {
-    match words.order {
+    match options.order {
         Order::Lexical => {}
         Order::Smart => tests.sort_by(|a, b| {
             let last = |test: &Test| known.get(&test.full()).copied().unwrap_or_default();
@@ -303,7 +303,7 @@ fn arrange(
         }),
         Order::Random => {
             let now = || std::time::UNIX_EPOCH.elapsed().map_or(0, |time| u64::from(time.subsec_nanos()));
-            let seed = words.seed.unwrap_or_else(now);
+            let seed = options.seed.unwrap_or_else(now);
             writeln!(out, "-- Order: random, --seed {seed} --")?;
             // Fisher and Yates, numbers by splitmix64.
             let mut state = seed;
@@ -369,126 +369,126 @@ fn listed(listing: Listing, tests: &[Test]) -> String {
 }
 
 /// Runs one test as its folder and the command line want it.
-fn run_one(test: &Test, words: &Words) -> Outcome {
-    if words.exclude_xfail && super::says_it_fails(test) && !named(&words.xfail_not, test) {
+fn run_one(test: &Test, options: &Options) -> Outcome {
+    if options.exclude_xfail && super::says_it_fails(test) && !named(&options.xfail_not, test) {
         return Outcome::of(Status::Excluded, "excluding XFAIL tests");
     }
     let mut outcome = run_file(&test.path, &test.config);
     let named = |list: &[String]| named(list, test);
     outcome.status = match outcome.status {
-        Status::Fail if named(&words.xfail) && !named(&words.xfail_not) => Status::ExpectedFail,
-        Status::Pass if named(&words.xfail) && !named(&words.xfail_not) => Status::UnexpectedPass,
-        Status::ExpectedFail if named(&words.xfail_not) => Status::Fail,
-        Status::UnexpectedPass if named(&words.xfail_not) => Status::Pass,
+        Status::Fail if named(&options.xfail) && !named(&options.xfail_not) => Status::ExpectedFail,
+        Status::Pass if named(&options.xfail) && !named(&options.xfail_not) => Status::UnexpectedPass,
+        Status::ExpectedFail if named(&options.xfail_not) => Status::Fail,
+        Status::UnexpectedPass if named(&options.xfail_not) => Status::Pass,
         status => status,
     };
     outcome
 }
 
-/// Runs all tests and tells how they end, in their order. `others` are those that were not chosen.
+/// Runs all tests and reports how they end, in their order. `others` are those that were not chosen.
 fn run(
     tests: &[Test],
     others: &[Test],
-    words: &Words,
+    options: &Options,
     config: &Config,
     (out, err): (&mut (dyn Write + Send), &mut dyn Write),
 ) -> std::io::Result<i32> {
     let start = Instant::now();
     // Gone at the end, whatever the end is.
     files::create_private(&config.temp)?;
-    let temp = (!words.keep).then(|| files::Temporary::of(config.temp.clone()));
-    let threads = words.threads.clamp(1, tests.len().max(1));
-    if words.detail.results != Level::Off {
+    let temp = (!options.keep).then(|| files::Temporary::of(config.temp.clone()));
+    let threads = options.threads.clamp(1, tests.len().max(1));
+    if options.detail.results != Level::Off {
         let all = match others.len() {
             0 => String::new(),
             count => format!(" of {}", tests.len() + count),
         };
         writeln!(out, "-- Testing: {}{all} tests, {threads} workers --", tests.len())?;
     }
-    let teller = Mutex::new(Teller {
+    let reporter = Mutex::new(Reporter {
         config,
-        words,
+        options,
         tests,
         outcomes: vec![None; tests.len()],
         ends: vec![Duration::ZERO; tests.len()],
-        told: 0,
+        reported: 0,
         failures: 0,
         out,
         result: Ok(()),
     });
-    let late = || words.max_time.is_some_and(|most| start.elapsed() >= most);
-    let enough = |failures| words.max_failures > 0 && failures >= words.max_failures;
+    let late = || options.max_time.is_some_and(|most| start.elapsed() >= most);
+    let enough = |failures| options.max_failures > 0 && failures >= options.max_failures;
     // They are taken one by one, so that tests start in their order and a limit on failures is kept.
     workers::each(threads, tests.len(), |index| {
-        let stop = late() || enough(teller.lock().unwrap_or_else(PoisonError::into_inner).failures);
+        let stop = late() || enough(reporter.lock().unwrap_or_else(PoisonError::into_inner).failures);
         if let (false, Some(test)) = (stop, tests.get(index)) {
-            let outcome = run_one(test, words);
+            let outcome = run_one(test, options);
             let end = start.elapsed();
-            teller.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome, end);
+            reporter.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome, end);
         }
     });
-    let mut teller = teller.into_inner().unwrap_or_else(PoisonError::into_inner);
-    teller.finish()?;
+    let mut reporter = reporter.into_inner().unwrap_or_else(PoisonError::into_inner);
+    reporter.finish()?;
     let elapsed = start.elapsed();
-    if teller.outcomes.iter().any(Option::is_none) {
-        let why = if enough(teller.failures) { "maximum number of test failures" } else { "timeout" };
+    if reporter.outcomes.iter().any(Option::is_none) {
+        let why = if enough(reporter.failures) { "maximum number of test failures" } else { "timeout" };
         writeln!(err, "warning: reached {why}, skipping remaining tests")?;
     }
     let (skipped, excluded) = (Outcome::of(Status::Skipped, ""), Outcome::of(Status::Excluded, ""));
     let ran: Vec<(&Test, &Outcome)> = tests
         .iter()
-        .zip(&teller.outcomes)
+        .zip(&reporter.outcomes)
         .filter_map(|(test, outcome)| Some((test, outcome.as_ref()?)))
         .collect();
     let all: Vec<(&Test, &Outcome)> = tests
         .iter()
-        .zip(&teller.outcomes)
+        .zip(&reporter.outcomes)
         .map(|(test, outcome)| (test, outcome.as_ref().unwrap_or(&skipped)))
         .chain(others.iter().map(|test| (test, &excluded)))
         .collect();
-    if let Some(most) = words.times {
-        teller.out.write_all(report::times(&ran, most).as_bytes())?;
+    if let Some(most) = options.times {
+        reporter.out.write_all(report::times(&ran, most).as_bytes())?;
     }
-    let text = report::summary(&all, &words.show, elapsed, words.detail.terse, words.relative);
-    teller.out.write_all(text.as_bytes())?;
-    let reported = |(_, outcome): &&(&Test, &Outcome)| !words.failures_only || outcome.status.is_failure();
-    let told: Vec<(&Test, &Outcome)> = all.iter().filter(reported).copied().collect();
-    if let Some(path) = &words.xml {
-        std::fs::write(path, report::xml(&told, elapsed))?;
+    let text = report::summary(&all, &options.show, elapsed, options.detail.terse, options.relative);
+    reporter.out.write_all(text.as_bytes())?;
+    let reported = |(_, outcome): &&(&Test, &Outcome)| !options.failures_only || outcome.status.is_failure();
+    let listed: Vec<(&Test, &Outcome)> = all.iter().filter(reported).copied().collect();
+    if let Some(path) = &options.xml {
+        std::fs::write(path, report::xml(&listed, elapsed))?;
     }
-    if let Some(path) = &words.trace {
-        let ended = teller.outcomes.iter().zip(&teller.ends).filter(|(outcome, _)| outcome.is_some());
+    if let Some(path) = &options.trace {
+        let ended = reporter.outcomes.iter().zip(&reporter.ends).filter(|(outcome, _)| outcome.is_some());
         let ends: Vec<Duration> = ended.map(|(_, end)| *end).collect();
         std::fs::write(path, report::trace(&ran, &ends))?;
     }
     if let Some(folder) = config.records.as_ref().filter(|_| !config.no_execute) {
-        remember(folder, words, &ran);
+        remember(folder, options, &ran);
     }
-    if let Some(path) = &words.json {
-        std::fs::write(path, report::json(&told, elapsed))?;
+    if let Some(path) = &options.json {
+        std::fs::write(path, report::json(&listed, elapsed))?;
     }
     drop(temp);
-    if words.keep {
-        writeln!(teller.out, "Temporary files are in {}", config.temp.display())?;
+    if options.keep {
+        writeln!(reporter.out, "Temporary files are in {}", config.temp.display())?;
     }
     let failed = ran.iter().any(|(_, outcome)| outcome.status.is_failure());
-    if failed && words.ignore_fail {
+    if failed && options.ignore_fail {
         writeln!(err, "\nExiting with status 0 instead of 1 because '--ignore-fail' was specified.")?;
     }
-    Ok(i32::from(failed && !words.ignore_fail))
+    Ok(i32::from(failed && !options.ignore_fail))
 }
 
 /// Writes down how tests ended, each with the path that it was found by.
-fn remember(folder: &Path, words: &Words, tests: &[(&Test, &Outcome)]) {
-    for path in &words.paths {
+fn remember(folder: &Path, options: &Options, tests: &[(&Test, &Outcome)]) {
+    for path in &options.paths {
         let below = tests.iter().filter(|(test, _)| test.path.starts_with(path)).copied();
         record::write(folder, path, &below.collect::<Vec<_>>());
     }
 }
 
-fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
+fn parse(args: &[String], config: &mut Config) -> Result<Options, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut words = Words {
+    let mut options = Options {
         paths: Vec::new(),
         detail: Detail { results: Level::All, output: Level::Off, terse: false },
         threads,
@@ -524,45 +524,45 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
     };
     let args = apart(args);
     let mut rest = args.iter();
-    while let Some(word) = rest.next() {
-        let (name, own) = match word.split_once('=') {
+    while let Some(arg) = rest.next() {
+        let (name, own) = match arg.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_string())),
-            _ => (word.as_str(), None),
+            _ => (arg.as_str(), None),
         };
         let mut value = || {
             let value = own.clone().or_else(|| rest.next().cloned());
             value.ok_or_else(|| format!("argument {name}: expected one argument"))
         };
         match name {
-            "--" => words.paths.extend(rest.by_ref().map(PathBuf::from)),
-            "-h" | "--help" => words.help = true,
-            "-v" | "--verbose" | "-vv" | "--echo-all-commands" => words.output(Level::Failed),
-            "-a" | "--show-all" => words.output(Level::All),
-            "--test-output" => words.output(level(name, &value()?)?),
-            "--print-result-after" => words.results(level(name, &value()?)?),
+            "--" => options.paths.extend(rest.by_ref().map(PathBuf::from)),
+            "-h" | "--help" => options.help = true,
+            "-v" | "--verbose" | "-vv" | "--echo-all-commands" => options.output(Level::Failed),
+            "-a" | "--show-all" => options.output(Level::All),
+            "--test-output" => options.output(level(name, &value()?)?),
+            "--print-result-after" => options.results(level(name, &value()?)?),
             "-q" | "--quiet" => {
-                words.detail = Detail { results: Level::Failed, output: Level::Off, terse: true };
-                words.notes = false;
+                options.detail = Detail { results: Level::Failed, output: Level::Off, terse: true };
+                options.notes = false;
             }
-            "--terse-summary" => words.detail.terse = true,
-            "--no-terse-summary" => words.detail.terse = false,
-            "--diagnostic-level" => words.notes = diagnostics(name, &value()?)?,
-            "--order" => words.order = order(name, &value()?)?,
-            "--shuffle" => words.order = Order::Random,
-            "-i" | "--incremental" => words.order = Order::Smart,
-            "--seed" => words.seed = Some(seed(name, &value()?)?),
-            "--filter-failed" => words.filter_failed = true,
-            "--exclude-xfail" => words.exclude_xfail = true,
+            "--terse-summary" => options.detail.terse = true,
+            "--no-terse-summary" => options.detail.terse = false,
+            "--diagnostic-level" => options.notes = diagnostics(name, &value()?)?,
+            "--order" => options.order = order(name, &value()?)?,
+            "--shuffle" => options.order = Order::Random,
+            "-i" | "--incremental" => options.order = Order::Smart,
+            "--seed" => options.seed = Some(seed(name, &value()?)?),
+            "--filter-failed" => options.filter_failed = true,
+            "--exclude-xfail" => options.exclude_xfail = true,
             "--max-time" => {
                 let given = value()?;
                 let none = || format!("argument {name}: requires positive integer, but found '{given}'");
-                words.max_time = Some(seconds(name, &given)?.ok_or_else(none)?);
+                options.max_time = Some(seconds(name, &given)?.ok_or_else(none)?);
             }
-            "--time-trace-output" => words.trace = Some(value()?.into()),
+            "--time-trace-output" => options.trace = Some(value()?.into()),
             "--skip-test-time-recording" => config.records = None,
             "--config-prefix" => config.prefix = value()?,
-            "--keep" => words.keep = true,
-            "--lint" => words.examine = Some(Examine::Lint),
+            "--keep" => options.keep = true,
+            "--lint" => options.examine = Some(Examine::Lint),
             "--mutate" | "--update-changed" => {
                 let given = own.as_deref().map(|text| mutate::knobs(name, text)).transpose()?;
                 let knobs = given.or_else(|| config.knobs.clone());
@@ -570,11 +570,11 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
                     format!("{name} wants TOOL:OPTION, as {name}=opt:-opt-bisect-limit={{}}")
                 })?;
                 match name {
-                    "--mutate" => words.examine = Some(Examine::Mutate(knobs)),
+                    "--mutate" => options.examine = Some(Examine::Mutate(knobs)),
                     _ => (config.update, config.only_changed) = (true, Some(knobs)),
                 }
             }
-            // There is nothing more to tell, and no tests are GoogleTest's.
+            // There is nothing more to report, and no tests are GoogleTest's.
             "--debug" | "--show-fixed" => {}
             "--min-output-interval" => drop(seconds(name, &value()?)?),
             "--gtest-sharding" | "--no-gtest-sharding" => {}
@@ -587,66 +587,66 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
                 return Err(format!("argument {name}: unsupported"));
             }
             "-s" | "--succinct" => {
-                words.results(Level::Failed);
+                options.results(Level::Failed);
                 config.progress = true;
             }
             "--progress-bar" => config.progress = true,
             "--no-progress-bar" => config.progress = false,
-            "-j" | "--threads" | "--workers" => words.threads = number(name, &value()?)?,
+            "-j" | "--threads" | "--workers" => options.threads = number(name, &value()?)?,
             "--timeout" => config.time_limit = seconds(name, &value()?)?,
-            "--filter" => words.filter = Some(expression(name, &value()?)?),
-            "--filter-out" => words.filter_out = Some(expression(name, &value()?)?),
-            "--max-failures" => words.max_failures = number(name, &value()?)?,
+            "--filter" => options.filter = Some(expression(name, &value()?)?),
+            "--filter-out" => options.filter_out = Some(expression(name, &value()?)?),
+            "--max-failures" => options.max_failures = number(name, &value()?)?,
             "-D" | "--param" => define(config, value()?),
-            "-o" | "--output" => words.json = Some(value()?.into()),
-            "--report-failures-only" => words.failures_only = true,
-            "--time-tests" if own.as_deref() == Some("all") => words.times = Some(usize::MAX),
-            "--time-tests" => words.times = Some(own.as_deref().map_or(Ok(20), |own| number(name, own))?),
+            "-o" | "--output" => options.json = Some(value()?.into()),
+            "--report-failures-only" => options.failures_only = true,
+            "--time-tests" if own.as_deref() == Some("all") => options.times = Some(usize::MAX),
+            "--time-tests" => options.times = Some(own.as_deref().map_or(Ok(20), |own| number(name, own))?),
             "--no-execute" => config.no_execute = true,
             "--max-retries-per-test" => config.retries = number(name, &value()?)?,
-            "--max-tests" => words.max_tests = number(name, &value()?)?,
-            "--num-shards" => words.shards = number(name, &value()?)?,
-            "--run-shard" => words.shard = number(name, &value()?)?,
-            "--xfail" => words.xfail.extend(names(&value()?)),
-            "--xfail-not" => words.xfail_not.extend(names(&value()?)),
+            "--max-tests" => options.max_tests = number(name, &value()?)?,
+            "--num-shards" => options.shards = number(name, &value()?)?,
+            "--run-shard" => options.shard = number(name, &value()?)?,
+            "--xfail" => options.xfail.extend(names(&value()?)),
+            "--xfail-not" => options.xfail_not.extend(names(&value()?)),
             "--path" => {
                 let known = config.environment.get("PATH").cloned().unwrap_or_default();
                 config.environment.insert("PATH".into(), format!("{}:{known}", value()?));
             }
-            "-r" | "--relative-paths" => words.relative = true,
-            "--unsupported" => words.unsupported.extend(names(&value()?)),
-            "--show-excluded" => words.show.push(Status::Excluded),
-            "--show-skipped" => words.show.push(Status::Skipped),
-            "--show-flakypass" => words.show.push(Status::FlakyPass),
-            "--show-xpass" => words.show.push(Status::UnexpectedPass),
-            "--show-suites" => words.list.get_or_insert_default().suites = true,
-            "--show-used-features" => words.list.get_or_insert_default().features = true,
-            "--version" => words.version = true,
+            "-r" | "--relative-paths" => options.relative = true,
+            "--unsupported" => options.unsupported.extend(names(&value()?)),
+            "--show-excluded" => options.show.push(Status::Excluded),
+            "--show-skipped" => options.show.push(Status::Skipped),
+            "--show-flakypass" => options.show.push(Status::FlakyPass),
+            "--show-xpass" => options.show.push(Status::UnexpectedPass),
+            "--show-suites" => options.list.get_or_insert_default().suites = true,
+            "--show-used-features" => options.list.get_or_insert_default().features = true,
+            "--version" => options.version = true,
             "--update" | "--update-tests" => config.update = true,
-            "--xunit-xml-output" => words.xml = Some(value()?.into()),
-            "--show-pass" => words.show.push(Status::Pass),
-            "--show-unsupported" => words.show.push(Status::Unsupported),
-            "--show-xfail" => words.show.push(Status::ExpectedFail),
-            "--show-tests" => words.list.get_or_insert_default().tests = true,
-            "--allow-empty-runs" => words.allow_empty = true,
-            "--ignore-fail" => words.ignore_fail = true,
+            "--xunit-xml-output" => options.xml = Some(value()?.into()),
+            "--show-pass" => options.show.push(Status::Pass),
+            "--show-unsupported" => options.show.push(Status::Unsupported),
+            "--show-xfail" => options.show.push(Status::ExpectedFail),
+            "--show-tests" => options.list.get_or_insert_default().tests = true,
+            "--allow-empty-runs" => options.allow_empty = true,
+            "--ignore-fail" => options.ignore_fail = true,
             "--suffix" => config.suffixes.push(value()?),
-            _ if name.starts_with("-D") && word.len() > 2 => {
-                define(config, word.get(2..).unwrap_or_default().to_string());
+            _ if name.starts_with("-D") && arg.len() > 2 => {
+                define(config, arg.get(2..).unwrap_or_default().to_string());
             }
             _ if name.starts_with("-j") && name.len() > 2 => {
-                words.threads = number("-j", name.get(2..).unwrap_or_default())?;
+                options.threads = number("-j", name.get(2..).unwrap_or_default())?;
             }
             _ if name.starts_with('-') && name.len() > 1 => {
-                return Err(format!("unrecognized arguments: {word}"));
+                return Err(format!("unrecognized arguments: {arg}"));
             }
-            _ => words.paths.push(word.into()),
+            _ => options.paths.push(arg.into()),
         }
     }
-    if words.paths.is_empty() && !words.help && !words.version {
+    if options.paths.is_empty() && !options.help && !options.version {
         return Err("the following arguments are required: TEST_PATH".into());
     }
-    match (words.shards, words.shard) {
+    match (options.shards, options.shard) {
         (0, 0) => {}
         (0, _) | (_, 0) => return Err("--num-shards and --run-shard must be used together".into()),
         (shards, shard) if shard > shards => {
@@ -654,7 +654,7 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         }
         _ => {}
     }
-    Ok(words)
+    Ok(options)
 }
 
 /// Splits letters that share a dash, as `-va`, from each other.
@@ -671,8 +671,8 @@ fn apart(args: &[String]) -> Vec<String> {
     out
 }
 
-impl Words {
-    /// The later of two words that contradict each other wins.
+impl Options {
+    /// The later of two contradictory options wins.
     fn output(&mut self, level: Level) {
         self.detail.output = level;
         self.detail.results = self.detail.results.max(level);
@@ -685,10 +685,10 @@ impl Words {
 }
 
 fn choice<T: Copy>(name: &str, value: &str, known: &[(&str, T)]) -> Result<T, String> {
-    let found = known.iter().find(|(word, _)| *word == value);
+    let found = known.iter().find(|(arg, _)| *arg == value);
     found.map(|(_, meaning)| *meaning).ok_or_else(|| {
-        let words: Vec<String> = known.iter().map(|(word, _)| format!("'{word}'")).collect();
-        format!("argument {name}: invalid choice: '{value}' (choose from {})", words.join(", "))
+        let choices: Vec<String> = known.iter().map(|(choice, _)| format!("'{choice}'")).collect();
+        format!("argument {name}: invalid choice: '{value}' (choose from {})", choices.join(", "))
     })
 }
 
@@ -717,9 +717,9 @@ fn seed(name: &str, value: &str) -> Result<u64, String> {
     value.parse().map_err(|_| format!("argument {name}: requires an integer, but found '{value}'"))
 }
 
-/// `NAME=VALUE` is a substitution and a feature, another word a feature.
-fn define(config: &mut Config, word: String) {
-    if let Some((name, value)) = word.split_once('=') {
+/// `NAME=VALUE` is a substitution and a feature, other text a feature.
+fn define(config: &mut Config, arg: String) {
+    if let Some((name, value)) = arg.split_once('=') {
         let key = format!("%{{{name}}}");
         config.substitutions.retain(|(known, _)| *known != key);
         config.substitutions.push((key, value.to_string()));
@@ -728,9 +728,9 @@ fn define(config: &mut Config, word: String) {
             config.output_limit = value.parse().ok();
         }
     } else {
-        config.params.insert(word.clone(), String::new());
+        config.params.insert(arg.clone(), String::new());
     }
-    config.features.insert(word);
+    config.features.insert(arg);
 }
 
 fn names(list: &str) -> Vec<String> {

@@ -92,7 +92,7 @@ fn groups(old: &[Vec<u8>], new: &[Vec<u8>], context: usize) -> Vec<Vec<DiffOp>> 
     if old == new {
         return Vec::new();
     }
-    // More lines than any file has; twice this number is one still.
+    // More lines than any file has; twice this number does not overflow.
     let context = context.min(usize::MAX / 4);
     group_diff_ops(capture_diff_slices(Algorithm::Myers, old, new), context)
 }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files_take_no_long_time() {
+    fn long_files_are_compared_quickly() {
         let file = |start: usize| {
             (start..start + 60_000).map(|n| format!("{}\n", n * 7919 % 50_021).into_bytes()).collect()
         };

@@ -1,6 +1,6 @@
 //! Finds test files.
 
-use super::words::{absolute, reason};
+use super::args::{absolute, reason};
 use super::{Config, local};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Runs command lines.
 //!
-//! The commands of a pipe run one after the other, each on the whole output of the one before. What each did is told
+//! The commands of a pipe run one after the other, each on the whole output of the one before. What each did is reported
 //! when the pipe has ended, in lit's own form.
 
+use super::args::{absolute, python_error, quoted, repr};
 use super::process::{self, Ran, Start};
 use super::syntax::{Command, Pipeline, Redirect, When, Word};
-use super::words::{absolute, python_error, quoted, repr};
 use super::{Config, inside};
 use flambeau_files as files;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// The shell's words that set rights and limits.
+    /// The shell's commands that set permissions and limits.
     pub(super) fn limits(&self) -> String {
         let mut out = String::new();
         if let Some(mask) = self.umask {
@@ -68,7 +68,7 @@ pub(super) struct Shell<'a> {
     pub(super) deadline: Option<Instant>,
     /// What happened, for people.
     pub(super) log: String,
-    /// What the system's own shell told of errors.
+    /// The error messages of the system's own shell.
     pub(super) errors: String,
 }
 
@@ -98,8 +98,8 @@ struct Streams {
     files: Vec<Opened>,
 }
 
-/// What is told of a command.
-struct Told<'c> {
+/// What is reported of a command.
+struct Report<'c> {
     words: &'c [Word],
     ran: Ran,
     /// Name and text of files that a failed command wrote.
@@ -168,7 +168,7 @@ impl Shell<'_> {
     /// The status of a pipe is that of the last command that failed.
     fn pipeline(&mut self, commands: &[Command]) -> Result<i32, Broken> {
         let mut input = Vec::new();
-        let mut told: Vec<Told<'_>> = Vec::new();
+        let mut reports: Vec<Report<'_>> = Vec::new();
         let mut opened = Vec::new();
         for (index, command) in commands.iter().enumerate() {
             let alone = commands.len() == 1;
@@ -182,7 +182,7 @@ impl Shell<'_> {
             match result {
                 Ok(Step::Ended(ran)) => {
                     let status = ran.status;
-                    self.tell(&Told { words, ran, files: Vec::new() }, false);
+                    self.report(&Report { words, ran, files: Vec::new() }, false);
                     return Ok(status);
                 }
                 Ok(Step::Ran(ran, output)) => {
@@ -192,25 +192,25 @@ impl Shell<'_> {
                         written.sort_by(|a, b| (&a.name, a.mode).cmp(&(&b.name, b.mode)));
                         files = written.into_iter().filter_map(Opened::text).collect();
                     }
-                    told.push(Told { words, ran, files });
+                    reports.push(Report { words, ran, files });
                     input = output;
                 }
                 Err(Broken::Refused(message)) => {
                     let ran = Ran { status: NOT_FOUND, out: Vec::new(), err: message.into_bytes() };
-                    self.tell(&Told { words, ran, files: Vec::new() }, false);
+                    self.report(&Report { words, ran, files: Vec::new() }, false);
                     return Err(Broken::Refused(String::new()));
                 }
                 Err(Broken::TimedOut) => {
                     let ran = Ran { status: KILLED, ..Ran::default() };
-                    told.iter().for_each(|told| self.tell(told, false));
-                    self.tell(&Told { words, ran, files: Vec::new() }, true);
+                    reports.iter().for_each(|report| self.report(report, false));
+                    self.report(&Report { words, ran, files: Vec::new() }, true);
                     return Err(Broken::TimedOut);
                 }
                 Err(broken) => return Err(broken),
             }
         }
-        told.iter().for_each(|told| self.tell(told, false));
-        Ok(told.iter().rev().map(|told| told.ran.status).find(|status| *status != 0).unwrap_or(0))
+        reports.iter().for_each(|report| self.report(report, false));
+        Ok(reports.iter().rev().map(|report| report.ran.status).find(|status| *status != 0).unwrap_or(0))
     }
 
     /// A command that changes the shell itself, or works without streams; none where it is another.
@@ -269,7 +269,7 @@ impl Shell<'_> {
         Ok(Ran::default())
     }
 
-    /// Runs one command; gives what is told of it, and what it writes to the pipe.
+    /// Runs one command; gives its report, and what it writes to the pipe.
     fn command(
         &mut self,
         command: &Command,
@@ -441,22 +441,22 @@ impl Shell<'_> {
     }
 
     /// Writes down what a command did.
-    fn tell(&mut self, told: &Told<'_>, late: bool) {
-        let bangs = told.words.iter().take_while(|word| word.text == "!").count();
-        let shown = told
+    fn report(&mut self, report: &Report<'_>, late: bool) {
+        let bangs = report.words.iter().take_while(|word| word.text == "!").count();
+        let shown = report
             .words
             .iter()
             .enumerate()
             .map(|(index, word)| if index < bangs { word.text.clone() } else { quoted(&word.text) });
         let shown: Vec<String> = shown.collect();
         self.log.push_str(&format!("# executed command: {}\n", shown.join(" ")));
-        let Ran { status, out, err } = &told.ran;
+        let Ran { status, out, err } = &report.ran;
         let [out, err] = [out, err].map(|text| String::from_utf8_lossy(text).into_owned());
         let silent = out.trim().is_empty() && err.trim().is_empty();
         if self.deadline.is_none() && *status == 0 && silent {
             return;
         }
-        for (name, text) in &told.files {
+        for (name, text) in &report.files {
             self.show(&format!("redirected output from '{name}'"), text);
         }
         self.show("command stdout", &out);
@@ -507,7 +507,7 @@ impl Shell<'_> {
     }
 }
 
-/// A line of a script that first tells what it is.
+/// A line of a script that first prints itself.
 fn traced(label: &str, text: &str) -> String {
     if text.is_empty() {
         return format!("echo '{label} has no command after substitutions' >&2");

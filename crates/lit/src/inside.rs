@@ -1,9 +1,9 @@
 //! What changes the shell itself: `cd`, `export` and their like; and `mkdir` and `rm`, which need no streams.
 
+use super::args::{absolute, options, python_error, repr};
 use super::exec::{Broken, Shell, expand};
 use super::process::Ran;
 use super::syntax::Word;
-use super::words::{absolute, options, python_error, repr};
 use std::path::Path;
 
 /// Whether a name is one of these. They cannot be part of a pipe, but `echo` can.
@@ -89,13 +89,13 @@ fn mkdir(words: &[Word], directory: &Path) -> Result<Ran, Broken> {
     let mut ran = Ran::default();
     for path in paths {
         let path = absolute(directory, &path);
-        let told = |error: &std::io::Error| python_error(error, &path.display().to_string());
+        let message = |error: &std::io::Error| python_error(error, &path.display().to_string());
         if !found.is_empty() {
-            std::fs::create_dir_all(&path).map_err(|error| Broken::Bad(told(&error)))?;
+            std::fs::create_dir_all(&path).map_err(|error| Broken::Bad(message(&error)))?;
         } else if let Err(error) = std::fs::create_dir(&path)
             && !path.is_dir()
         {
-            ran.err.extend(format!("Error: 'mkdir' command failed, {}\n", told(&error)).bytes());
+            ran.err.extend(format!("Error: 'mkdir' command failed, {}\n", message(&error)).bytes());
             ran.status = 1;
         }
     }
@@ -130,8 +130,8 @@ fn rm(words: &[Word], directory: &Path) -> Result<Ran, Broken> {
             Err(error) => Err(error),
         };
         if let Err(error) = result {
-            let told = python_error(&error, &path.display().to_string());
-            ran.err.extend(format!("Error: 'rm' command failed, {told}").bytes());
+            let message = python_error(&error, &path.display().to_string());
+            ran.err.extend(format!("Error: 'rm' command failed, {message}").bytes());
             ran.status = 1;
         }
     }

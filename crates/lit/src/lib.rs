@@ -25,10 +25,10 @@ mod report;
 mod script;
 mod substitute;
 mod syntax;
-mod teller;
+mod reporter;
 mod update;
 mod variables;
-mod words;
+mod args;
 mod workers;
 
 /// The programs of the README, which are tests.
@@ -126,7 +126,7 @@ pub struct Config {
     pub root: Option<PathBuf>,
     /// Where it is kept how the tests of a folder ended; none keeps nothing.
     pub records: Option<PathBuf>,
-    /// The first word of the names of configuration files in Python.
+    /// The first part of the names of configuration files in Python.
     pub prefix: String,
     /// Time that one test may take.
     pub time_limit: Option<Duration>,
@@ -138,11 +138,11 @@ pub struct Config {
     pub no_execute: bool,
     /// Rewrite the checks of tests that fail.
     pub update: bool,
-    /// Of the new checks keep those of lines that tools do not write where these knobs make them leave out their work.
+    /// Of the new checks keep only those of lines that tools do not write if these knobs make them leave out their work.
     pub only_changed: Option<Knobs>,
     /// Draw a progress bar; for terminals.
     pub progress: bool,
-    /// How `--mutate` and `--update-changed` make tools leave out work, where the command line does not say.
+    /// How `--mutate` and `--update-changed` make tools leave out work, if the command line does not say.
     pub knobs: Option<Knobs>,
 }
 
@@ -236,7 +236,7 @@ impl Status {
         Status::UnexpectedPass,
     ];
 
-    /// The word in front of a test's name.
+    /// The label in front of a test's name.
     pub fn code(self) -> &'static str {
         match self {
             Status::Excluded => "EXCLUDED",
@@ -252,7 +252,7 @@ impl Status {
         }
     }
 
-    /// The word in a summary.
+    /// The label in a summary.
     pub fn label(self) -> &'static str {
         match self {
             Status::Excluded => "Excluded",
@@ -349,7 +349,7 @@ fn run_here(path: &Path, config: &Config) -> Outcome {
 }
 
 /// Rewrites the checks of a test that failed and runs it again. New checks may move the lines that a tool names in its output; the
-/// second time there are as many as before.
+/// second rewrite does not change their number.
 fn rewritten(
     path: &Path,
     text: String,
@@ -410,8 +410,8 @@ fn says_it_fails(test: &discover::Test) -> bool {
 /// Whether a test expects to fail.
 fn fails(script: &Script, config: &Config) -> Result<bool, String> {
     for item in &script.xfail {
-        let told = |error| format!("Error in XFAIL list:\n{error}");
-        if item == "*" || feature::holds(item, &config.features).map_err(told)? {
+        let message = |error| format!("Error in XFAIL list:\n{error}");
+        if item == "*" || feature::holds(item, &config.features).map_err(message)? {
             return Ok(true);
         }
     }
@@ -430,8 +430,8 @@ fn closed(script: &Script, config: &Config) -> Result<Option<String>, String> {
     let chosen = |list: &[String], keyword: &str, wanted: bool| {
         let mut found = Vec::new();
         for item in list {
-            let told = |error| format!("Error in {keyword} list:\n{error}");
-            if feature::holds(item, &config.features).map_err(told)? == wanted {
+            let message = |error| format!("Error in {keyword} list:\n{error}");
+            if feature::holds(item, &config.features).map_err(message)? == wanted {
                 found.push(item.clone());
             }
         }
@@ -479,8 +479,8 @@ fn substitutions(path: &Path, config: &Config) -> Substitutions {
     all.add("%{python}", "python3");
     all.add("%python", "python3");
     all.add("%{reveal-ansi-escapes}", "reveal-ansi-escapes");
-    for (name, words) in ERRORS {
-        all.add(format!("%errc_{name}"), format!("'{words}'"));
+    for (name, message) in ERRORS {
+        all.add(format!("%errc_{name}"), format!("'{message}'"));
     }
     all.add("%{pathsep}", if cfg!(windows) { ";" } else { ":" });
     all.add("%basename_t", &file_name);
@@ -627,7 +627,7 @@ fn shell<'c>(path: &Path, config: &'c Config) -> Shell<'c> {
 }
 
 impl Shell<'_> {
-    /// What is told of a test that ended so.
+    /// How a test that ended so is reported.
     fn output(&self, status: Status, code: i32) -> String {
         let limit = self.config.time_limit.filter(|_| status == Status::TimedOut);
         let mut text = output(&code.to_string(), limit, &self.log);

@@ -1,9 +1,9 @@
-//! `--lint`: lines of tests that look like checks and are none, so that a test passes without looking.
+//! `--lint`: lines of tests that look like checks but are not, so that a test passes unchecked.
 //!
 //! Found are misspelt directives (`CHEKC:`, `CHECK-NETX:`, `CHECk:`), directives without their colon (`CHECK-NEXT foo`, `CHECK ret`),
 //! prefixes that no FileCheck of the file reads, and variables that are set and never used. Only files whose `RUN:` lines call
-//! FileCheck are looked at. The idea of the first two is LLVM's, whose suites have held dozens of each. Comments may speak of
-//! CHECK lines: text behind a prefix is a forgotten check where it reads as code (`is_prose`), and only there.
+//! FileCheck are examined. The idea of the first two is LLVM's, whose suites have held dozens of each. Comments may mention
+//! CHECK lines: text after a prefix is a forgotten check only if it reads as code (`is_prose`).
 
 use super::MAX_TEST;
 use super::discover::Test;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::LazyLock;
 
-/// Something to look at: line from 1, and why.
+/// A finding: line from 1, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The line, from 1.
@@ -25,7 +25,7 @@ pub struct Finding {
 /// What may follow a prefix, and `COUNT-` with a number.
 const SUFFIXES: &[&str] = &["NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY"];
 
-/// What comments say that CHECK lines are, and words of English that are rare in code.
+/// Nouns for CHECK lines in comments, and English words that are rare in code.
 const PROSE: &[&str] = &[
     "all",
     "any",
@@ -119,10 +119,10 @@ pub fn lint(text: &str) -> Vec<Finding> {
             ":" => Colon::Close,
             _ => Colon::Apart,
         };
-        match judge(part(1), colon, part(4), &prefixes) {
-            Judged::Fine => {}
-            Judged::Meant(message) => findings.push(Finding { line: n + 1, message }),
-            Judged::Stranger(prefix, is_suffixed) => {
+        match classify(part(1), colon, part(4), &prefixes) {
+            Classified::Fine => {}
+            Classified::Meant(message) => findings.push(Finding { line: n + 1, message }),
+            Classified::Stranger(prefix, is_suffixed) => {
                 if is_suffixed {
                     suffixed.insert(prefix.clone());
                 }
@@ -130,7 +130,7 @@ pub fn lint(text: &str) -> Vec<Finding> {
             }
         }
     }
-    // A word with a colon is a stranger's prefix only where it also stands with a suffix: `NOTE:` is none.
+    // A word with a colon is a stranger's prefix only where it also occurs with a suffix: `NOTE:` is not.
     for (prefix, line) in strangers {
         if suffixed.contains(&prefix) && !prefixes.is_open {
             findings.push(Finding { line, message: format!("no RUN line reads the prefix '{prefix}'") });
@@ -141,7 +141,7 @@ pub fn lint(text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Lints files and tells what was found; gives whether nothing was.
+/// Lints files and reports findings; returns whether there are none.
 pub(super) fn run(tests: &[Test], out: &mut dyn Write) -> std::io::Result<bool> {
     let mut count = 0;
     for test in tests {
@@ -175,7 +175,7 @@ fn prefixes(text: &str) -> Option<Prefixes> {
     Some(Prefixes { read, is_open })
 }
 
-enum Judged {
+enum Classified {
     Fine,
     /// A directive was meant.
     Meant(String),
@@ -183,16 +183,16 @@ enum Judged {
     Stranger(String, bool),
 }
 
-/// Where the colon behind a word is.
+/// Where the colon after a word is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Colon {
     None,
     Close,
-    /// Blanks come before it, and FileCheck takes none there.
+    /// After blanks, which FileCheck does not accept there.
     Apart,
 }
 
-fn judge(word: &str, colon: Colon, rest: &str, prefixes: &Prefixes) -> Judged {
+fn classify(word: &str, colon: Colon, rest: &str, prefixes: &Prefixes) -> Classified {
     let has_colon = colon != Colon::None;
     let whole = |word: &str| -> Option<(String, String)> {
         // The longest prefix wins: `CHECK-A-NEXT` is of `CHECK-A` where that is one.
@@ -205,32 +205,34 @@ fn judge(word: &str, colon: Colon, rest: &str, prefixes: &Prefixes) -> Judged {
     if let Some((prefix, suffix)) = whole(word) {
         let known = suffix.is_empty() || is_suffix(&suffix);
         return match (known, colon) {
-            (true, Colon::Close) => Judged::Fine,
-            (true, Colon::Apart) => Judged::Meant(format!(
+            (true, Colon::Close) => Classified::Fine,
+            (true, Colon::Apart) => Classified::Meant(format!(
                 "'{word} :' is not a directive, so that nothing is checked: write '{word}:'"
             )),
-            // With a suffix a word is a directive, whatever comes; of a prefix alone `forgotten` asks.
+            // With a suffix a word is a directive, whatever follows; `forgotten` handles a prefix alone.
             (true, Colon::None)
                 if !suffix.is_empty()
                     && !rest.trim().is_empty()
                     && !rest.starts_with(|c: char| ",.;)'`|/".contains(c))
-                    && !speaks(rest) =>
+                    && !is_about_checks(rest) =>
             {
-                Judged::Meant(format!("'{word}' has no colon, so that nothing is checked: write '{word}:'"))
+                Classified::Meant(format!(
+                    "'{word}' has no colon, so that nothing is checked: write '{word}:'"
+                ))
             }
-            (true, Colon::None) => Judged::Fine,
-            (false, Colon::None) => Judged::Fine,
+            (true, Colon::None) => Classified::Fine,
+            (false, Colon::None) => Classified::Fine,
             (false, _) => match near_suffix(&suffix) {
-                // A prefix that only the suite knows may be near to a suffix.
-                Some(near) if !prefixes.is_open || suffix.len() > 3 => {
-                    Judged::Meant(format!("'{word}:' is not a directive: did you mean '{prefix}-{near}:'?"))
-                }
-                _ => Judged::Fine,
+                // A prefix that only the suite knows may be close to a suffix.
+                Some(near) if !prefixes.is_open || suffix.len() > 3 => Classified::Meant(format!(
+                    "'{word}:' is not a directive: did you mean '{prefix}-{near}:'?"
+                )),
+                _ => Classified::Fine,
             },
         };
     }
     if !has_colon {
-        return Judged::Fine;
+        return Classified::Fine;
     }
     let (head, suffix) = split_suffix(word);
     for prefix in &prefixes.read {
@@ -242,11 +244,11 @@ fn judge(word: &str, colon: Colon, rest: &str, prefixes: &Prefixes) -> Judged {
         };
         if like(&head) || (suffix.is_empty() && like(word)) {
             let meant = if suffix.is_empty() { prefix.clone() } else { format!("{prefix}-{suffix}") };
-            return Judged::Meant(format!("'{word}:' is not a directive: did you mean '{meant}:'?"));
+            return Classified::Meant(format!("'{word}:' is not a directive: did you mean '{meant}:'?"));
         }
         // `CHECK NEXT:`, `CHECK_NEXT:`
         if head == *prefix && !suffix.is_empty() {
-            return Judged::Meant(format!(
+            return Classified::Meant(format!(
                 "'{word}:' is not a directive: did you mean '{prefix}-{suffix}:'?"
             ));
         }
@@ -254,8 +256,8 @@ fn judge(word: &str, colon: Colon, rest: &str, prefixes: &Prefixes) -> Judged {
     let is_prefix =
         head.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, '-' | '_'));
     match is_prefix && head.len() > 1 {
-        true => Judged::Stranger(head, !suffix.is_empty()),
-        false => Judged::Fine,
+        true => Classified::Stranger(head, !suffix.is_empty()),
+        false => Classified::Fine,
     }
 }
 
@@ -264,7 +266,7 @@ fn is_suffix(text: &str) -> bool {
     SUFFIXES.contains(&text) || text.strip_prefix("COUNT-").is_some_and(is_number)
 }
 
-/// The suffix that was meant by one with other letters, one too many, too few or wrong, or two swapped.
+/// The suffix that a misspelt one stands for: in another case, with one letter inserted, deleted or replaced, or two swapped.
 fn near_suffix(text: &str) -> Option<String> {
     let near = |suffix: &&&str| {
         text.eq_ignore_ascii_case(suffix) || text.len() > 1 && is_one_edit(&text.to_ascii_uppercase(), suffix)
@@ -280,32 +282,32 @@ fn near_suffix(text: &str) -> Option<String> {
     is_count.then(|| format!("COUNT-{}", if number.is_empty() { "<n>" } else { number }))
 }
 
-/// The prefix that a line begins with and the text behind it, where no suffix, comma or colon follows.
+/// The prefix that a line begins with and the text after it, if no suffix, comma or colon follows.
 fn forgotten<'p>(word: &str, rest: &str, prefixes: &'p Prefixes) -> Option<(&'p str, String)> {
     let is_loud = |prefix: &&String| !prefix.contains(|c: char| c.is_ascii_lowercase());
     let whole = format!("{word}{rest}");
-    let behind = |prefix: &String| whole.strip_prefix(prefix.as_str()).map(str::to_string);
+    let after = |prefix: &String| whole.strip_prefix(prefix.as_str()).map(str::to_string);
     let (prefix, text) = prefixes
         .read
         .iter()
         .filter(is_loud)
-        .filter_map(|prefix| Some((prefix, behind(prefix)?)))
+        .filter_map(|prefix| Some((prefix, after(prefix)?)))
         .max_by_key(|(prefix, _)| prefix.len())?;
-    // `CHECK NOT: a` and `CHECK : a` are judged as misspelt.
+    // `CHECK NOT: a` and `CHECK : a` are reported as misspelt.
     let misspelt = text.trim_start().split(':').next().is_some_and(|head| head.is_empty() || is_suffix(head));
     let is_apart = text.starts_with([' ', '\t']) && !text.trim().is_empty();
     (is_apart && !(text.contains(':') && misspelt)).then_some((prefix, text))
 }
 
-/// Whether a text says something of checks in English.
-fn speaks(text: &str) -> bool {
+/// Whether a text has English words about checks.
+fn is_about_checks(text: &str) -> bool {
     let plain = |word: &str| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
     text.split_whitespace().any(|word| PROSE.contains(&plain(word).as_str()))
 }
 
-/// Whether a text behind a prefix is English: it speaks of checks, or it is some words without any sign of code, which stand
+/// Whether a text after a prefix is English: it is about checks, or it is several words without any sign of code that occur
 /// nowhere else in the file.
-fn is_prose(text: &str, stands_elsewhere: impl Fn(&str) -> bool) -> bool {
+fn is_prose(text: &str, occurs_elsewhere: impl Fn(&str) -> bool) -> bool {
     let text = one_blank(text);
     let is_word = |word: &str| {
         let word = word.trim_start_matches(['(', '\'', '"', '`']);
@@ -313,9 +315,9 @@ fn is_prose(text: &str, stands_elsewhere: impl Fn(&str) -> bool) -> bool {
         word.chars().all(|c| c.is_ascii_alphabetic() || matches!(c, '-' | '\''))
     };
     let count = text.split(' ').count();
-    speaks(&text)
+    is_about_checks(&text)
         || text.starts_with('(')
-        || count > 1 && text.split(' ').all(is_word) && !stands_elsewhere(&text)
+        || count > 1 && text.split(' ').all(is_word) && !occurs_elsewhere(&text)
         || count != 2 && text.ends_with(['.', ','])
 }
 
@@ -324,7 +326,7 @@ fn one_blank(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a line other than this one has a text.
+/// Whether a line other than this one contains a text.
 fn text_has(lines: &[String], but: usize, text: &str) -> bool {
     lines.iter().enumerate().any(|(n, line)| n != but && line.contains(text))
 }
@@ -343,7 +345,7 @@ fn split_suffix(word: &str) -> (String, String) {
     (word.to_string(), String::new())
 }
 
-/// Whether one edit makes a prefix of a word. Short words are near to too many.
+/// Whether one edit turns a word into a prefix. Short words are close to too many.
 fn is_near(word: &str, other: &str) -> bool {
     const SHORTEST: usize = 4;
     let (a, b) = (word.as_bytes(), other.as_bytes());
@@ -357,7 +359,7 @@ fn is_near(word: &str, other: &str) -> bool {
     is_one_edit(word, other) && (a.len() != b.len() || b.len() >= SHORTEST || is_swap(a, b))
 }
 
-/// Whether one letter too many, too few, wrong or two of them swapped make a word of another.
+/// Whether words differ by one letter inserted, deleted or replaced, or by two swapped.
 fn is_one_edit(word: &str, other: &str) -> bool {
     let (a, b) = (word.as_bytes(), other.as_bytes());
     let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
@@ -497,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_and_variables_that_nobody_uses_are_found() {
+    fn unused_prefixes_and_variables_are_found() {
         assert_eq!(of("# ARM: a\n# ARM-NEXT: b"), ["3: no RUN line reads the prefix 'ARM'"]);
         assert_eq!(
             of("# CHECK: [[A:.*]] [[B:.*]]\n# CHECK: [[A]]"),

@@ -114,12 +114,12 @@ fn in_python(
             own.excludes = vec!["Output".into()];
             own.root = Some(folder.clone());
         }
-        let told = python::apply(&std::path::absolute(&file).unwrap_or_else(|_| file.clone()), &mut own)?;
+        let ignored = python::apply(&std::path::absolute(&file).unwrap_or_else(|_| file.clone()), &mut own)?;
         if !suite {
             // A folder is part of its suite, whatever it calls itself.
             (own.name, own.root) = (config.name.clone(), config.root.clone());
         }
-        for (line, statement) in told {
+        for (line, statement) in ignored {
             notes.push(format!("{}:{line}: unsupported, left out: {statement}", file.display()));
         }
         config = Arc::new(own);

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tells the knobs of a command from its words; none where it has none.
+/// Extracts the knobs of a command from its arguments; empty if it has none.
 pub type Knobs = Arc<dyn Fn(&[String]) -> Vec<String> + Send + Sync>;
 
 /// Largest number that a knob is set to.
@@ -37,8 +37,8 @@ struct Report {
 }
 
 /// Knobs of one tool, as the command line names them: `opt:-opt-bisect-limit={}`.
-pub(super) fn knobs(asks: &str, text: &str) -> Result<Knobs, String> {
-    let usage = || format!("{asks} wants TOOL:OPTION with a {{}} in the option, not '{text}'");
+pub(super) fn knobs(name: &str, text: &str) -> Result<Knobs, String> {
+    let usage = || format!("{name} wants TOOL:OPTION with a {{}} in the option, not '{text}'");
     let (tool, option) =
         text.split_once(':').filter(|(_, option)| option.contains("{}")).ok_or_else(usage)?;
     let (tool, option) = (tool.to_string(), option.to_string());
@@ -49,7 +49,7 @@ pub(super) fn knobs(asks: &str, text: &str) -> Result<Knobs, String> {
     }))
 }
 
-/// Tries all mutants of all tests and tells of those that no check sees; gives whether there are none.
+/// Tries all mutants of all tests and reports those that no check sees; returns whether there are none.
 pub(super) fn run(
     tests: &[Test],
     threads: usize,
@@ -127,7 +127,7 @@ fn try_test(test: &Test, knobs: &Knobs, report: &mut Report) -> Result<(), Strin
             continue;
         }
         for pipeline in syntax::parse(&all.expand(&line.text, &test.config.features)?)? {
-            for (option, is_seen) in try_pipeline(&mut shell, &pipeline, knobs, report).map_err(told)? {
+            for (option, is_seen) in try_pipeline(&mut shell, &pipeline, knobs, report).map_err(message)? {
                 let known = mutants.entry(option).or_insert((line.line, false));
                 known.1 |= is_seen;
             }
@@ -156,7 +156,7 @@ fn try_test(test: &Test, knobs: &Knobs, report: &mut Report) -> Result<(), Strin
 }
 
 /// Why a line could not be run.
-pub(super) fn told(broken: Broken) -> String {
+pub(super) fn message(broken: Broken) -> String {
     match broken {
         Broken::TimedOut => "reached the time limit".to_string(),
         Broken::Bad(error) | Broken::Refused(error) => error,
@@ -172,7 +172,7 @@ fn of_command(command: &Command, knobs: &Knobs) -> Vec<String> {
     knobs(&command.words.iter().map(|word| word.text.clone()).collect::<Vec<_>>())
 }
 
-/// The same commands with all of their work left out; none where no command has a knob.
+/// The same commands with all of their work left out; none if no command has a knob.
 pub(super) fn idle(commands: &[Command], knobs: &Knobs) -> Option<Vec<Command>> {
     let mut idle = commands.to_vec();
     let mut has_any = false;

@@ -2,8 +2,8 @@
 //!
 //! Every run has a time limit, and output is bounded.
 
+use super::args::python_error;
 use super::exec::{Broken, Environment};
-use super::words::python_error;
 use super::{Tool, builtin};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -127,7 +127,7 @@ impl Start<'_> {
         }
         own_group(&mut command);
         let spawned = command.spawn();
-        // Its ends of the pipe must go, else nobody sees the end of the output.
+        // Its ends of the pipe must be closed, or the end of the output is never seen.
         drop(command);
         let mut child = spawned.map_err(|error| {
             let here = &environment.directory;
@@ -220,7 +220,7 @@ impl Job {
                 ABORTED
             });
             let err = if self.merged { Vec::new() } else { err.take() };
-            // Nobody listens when the time is over.
+            // After the timeout there is no receiver.
             let _ = sender.send(Ran { status, out: out.take(), err });
         });
         spawned.map_err(|error| Broken::Bad(error.to_string()))?;
@@ -315,13 +315,13 @@ pub fn end_programs() {
     }
 }
 
-/// The processes below a process, as far as the system tells (`/proc` of Linux).
+/// The processes below a process, as far as the system reports them (`/proc` of Linux).
 fn descendants(ancestor: u32) -> Vec<u32> {
     let mut parents: Vec<(u32, u32)> = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let process = entry.file_name().to_str().and_then(|name| name.parse().ok());
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok();
-        // The name of the program stands in parentheses and may contain anything; the parent is the second field behind.
+        // The name of the program stands in parentheses and may contain anything; the parent is the second field after.
         let parent = stat.as_deref().and_then(|stat| stat.rsplit_once(')'));
         let parent = parent.and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse().ok());
         parents.extend(process.zip(parent));

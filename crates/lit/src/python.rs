@@ -1,7 +1,7 @@
 //! `lit.cfg`, `lit.cfg.py`, `lit.local.cfg`: what LLVM's suites say of their folders, read without Python.
 //!
 //! Known is the part that such files are mostly made of: assignments, additions to the lists of `config`, and `if`.
-//! What is not known is left out and told by name; nothing is executed.
+//! Unknown statements are skipped and reported by name; nothing is executed.
 
 use super::Config;
 use super::python_value::{Scope, Value, value};
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(super) const SUITES: &[&str] = &["{}.site.cfg", "{}.site.cfg.py", "{}.cfg", "{}.cfg.py"];
 /// Names of files for a folder of a suite.
 pub(super) const LOCALS: &[&str] = &["{}.local.cfg", "{}.local.cfg.py"];
-/// Longer files are no configuration.
+/// Longer files are not configuration.
 const MAX_LENGTH: usize = 1 << 20;
 /// Most bytes of all values that files assign.
 const MAX_ASSIGNED: usize = 16 << 20;
@@ -151,7 +151,7 @@ impl Reader<'_> {
         if let Some((target, more, expression)) = assignment(text) {
             return Ok(match self.value(expression, file) {
                 Some(value) => self.assign(target, more, value, file),
-                // The format of tests is no matter unless it is one we know of.
+                // The format of tests is ignored unless it is a known one.
                 None => target == "config.test_format" && expression.contains("ShTest"),
             });
         }

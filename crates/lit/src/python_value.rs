@@ -2,7 +2,7 @@
 //! and a handful of functions that ask for paths and parameters. Nothing else of Python is known here.
 
 use super::Config;
-use super::words::absolute;
+use super::args::absolute;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -44,7 +44,7 @@ pub(super) fn read(folder: &Path, path: &Path) -> BTreeMap<String, Last> {
     text.lines().filter_map(line).collect()
 }
 
-/// Adds what came of tests. That it cannot be written is no failure of the tests.
+/// Adds what came of tests. That it cannot be written is not a failure of the tests.
 pub(super) fn write(folder: &Path, path: &Path, tests: &[(&Test, &Outcome)]) {
     let mut all = read(folder, path);
     for (test, outcome) in tests {

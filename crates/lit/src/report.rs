@@ -1,11 +1,11 @@
-//! What a run of tests tells: results, totals in lit's wording, and an XML file for other programs.
+//! What a run of tests reports: results, totals in lit's wording, and an XML file for other programs.
 
 use super::discover::Test;
 use super::{Outcome, Status};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Of which tests something is told.
+/// Which tests are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     /// Of none.
@@ -18,14 +18,14 @@ pub(super) enum Level {
     All,
 }
 
-/// How much is told.
+/// How much is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Detail {
     /// Names and results.
     pub(super) results: Level,
     /// Commands and what they wrote; never of more tests than results.
     pub(super) output: Level,
-    /// Only what fails is counted at the end, and no time is told.
+    /// Only what fails is counted at the end, and no time is reported.
     pub(super) terse: bool,
 }
 

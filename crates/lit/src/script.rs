@@ -13,7 +13,7 @@ pub(super) struct RunLine {
     pub(super) line: usize,
     /// The last line it stands on.
     pub(super) end: usize,
-    /// The text behind the keyword, continued lines joined.
+    /// The text after the keyword, continued lines joined.
     pub(super) text: String,
     /// What it is.
     pub(super) kind: LineKind,
@@ -221,7 +221,7 @@ fn expressions(value: &str, list: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The first keyword of a line and the text behind it.
+/// The first keyword of a line and the text after it.
 pub(super) fn keyword(line: &str) -> Option<(&'static str, &str)> {
     let (at, keyword) = KEYWORDS
         .iter()
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_are_told_apart() {
+    fn keywords_are_distinguished() {
         let text = "REQUIRES: a, b && c\nUNSUPPORTED: d\nXFAIL: *\nREDEFINE: %{x} = 1\nEND. is not the end\nMY-RUN: yes RUN: x\n\
                     REQUIRES: e && \\\nREQUIRES: f\n";
         let script = parse(text).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn invalid_options_are_reported() {
         for (text, expected) in [
             ("RUN: a \\\n", "Test has unterminated 'RUN:' directive (with '\\') at line 1"),
             (

@@ -1,6 +1,6 @@
 //! Substitutions in command lines: `%s` and its like, the user's own, and `%if`.
 //!
-//! They are put in one after the other, in the order of the list; what a value brings in is found by those behind it.
+//! They are put in one after the other, in the order of the list; what a value brings in is found by those after it.
 //! The test's own stand in front.
 
 use super::feature;
@@ -44,13 +44,13 @@ impl Substitutions {
         Substitutions { list: Vec::new(), rounds }
     }
 
-    /// Adds one behind all others. A key is an expression where it has signs of one.
+    /// Adds one after all others. A key is an expression where it has signs of one.
     pub(super) fn add(&mut self, key: impl Into<String>, value: impl Into<String>) {
         let key = key.into();
         self.list.push(Substitution { pattern: pattern(&key), key, value: value.into() });
     }
 
-    /// The value for a key, as it is written.
+    /// The value for a key, as written.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.list.iter().find(|one| one.key == key).map(|one| one.value.as_str())
     }
@@ -142,7 +142,7 @@ impl Substitutions {
 }
 
 impl Substitution {
-    /// The value in the words of the expressions: groups are written as Python writes them.
+    /// The value in the syntax of the expressions: groups are written as Python writes them.
     fn replacement(&self) -> String {
         let value = self.value.replace('$', "$$");
         match Regex::new(r"\\g<([0-9]+)>") {
@@ -209,7 +209,7 @@ impl Chooser<'_> {
                 out.push_str(if feature::holds(condition, self.features)? { &then } else { &other });
                 continue;
             }
-            // A mark in front of us that is no choice is text.
+            // A mark in front of us that is not a choice is text.
             let from = usize::from(rest.starts_with("%if"));
             let find = |mark: &str| rest.get(from..).and_then(|rest| rest.find(mark)).map(|at| at + from);
             let ends = [find("%if"), if depth > 0 { find("%}") } else { None }];

@@ -18,7 +18,7 @@ pub(super) struct Redirect {
     pub(super) number: Option<u64>,
     /// `<`, `>`, `>>`, `>&`, `&>`, `<&`, `<<`
     pub(super) operator: &'static str,
-    /// What stands behind.
+    /// What follows.
     pub(super) file: Word,
 }
 
@@ -176,7 +176,7 @@ fn word(text: &str) -> Result<(Word, usize), String> {
         }
     }
     if word.glob && quoted_glob {
-        return Err("wildcards stand both inside and outside of quotes".into());
+        return Err("wildcards occur both inside and outside of quotes".into());
     }
     Ok((word, end))
 }
@@ -193,7 +193,7 @@ fn quoted(
             '\\' if mark == '"' => match letters.next() {
                 Some((_, letter @ ('"' | '\\' | '$'))) => out.push(letter),
                 Some((_, letter)) => out.extend(['\\', letter]),
-                None => return Err("nothing behind the last backslash".into()),
+                None => return Err("nothing after the last backslash".into()),
             },
             letter => out.push(letter),
         }

@@ -504,7 +504,7 @@ fn suites_of_llvms_lit_are_read_without_python() {
         "{err}"
     );
     assert_eq!(folder.main(&["--diagnostic-level=error"]).2, "");
-    // Under another name they are no configuration.
+    // Under another name they are not configuration.
     let (status, out, _) = folder.main(&["--config-prefix=other", "--allow-empty-runs"]);
     assert!(status == 0 && out.contains("Total Discovered Tests: 0"), "{out}");
 }
@@ -530,7 +530,7 @@ fn temporary_files_go_at_the_end() {
 }
 
 #[test]
-fn what_is_told_can_be_chosen() {
+fn what_is_reported_can_be_chosen() {
     let tests = [
         ("a.test", "RUN: echo good\n"),
         ("b.test", "RUN: echo bad; false\nXFAIL: *\n"),
@@ -544,7 +544,7 @@ fn what_is_told_can_be_chosen() {
     let few = out(&["--print-result-after=failed"]);
     assert!(few.contains("FAIL: suite :: c.test (3 of 3)") && !few.contains("PASS"), "{few}");
     assert!(!out(&["--print-result-after=off"]).contains("suite :: c.test (3 of 3)"));
-    // The later word wins.
+    // The later option wins.
     assert!(!out(&["-a", "--print-result-after=failed"]).contains("# | good"));
     assert!(out(&["--print-result-after=off", "-a"]).contains("# | good"));
     assert!(
@@ -616,10 +616,10 @@ MORE: 60
 }
 
 #[test]
-fn what_commands_did_is_told_as_lit_tells_it() {
+fn commands_are_reported_as_by_lit() {
     let text =
         "RUN: echo hi\nRUN: not not cat none > %t 2>&1 || true\nRUN: %if bar %{ true %}\nRUN: rm 'a b'\n";
-    let folder = Folder::new("told", &[("a.test", text)]);
+    let folder = Folder::new("reported", &[("a.test", text)]);
     let output = folder.status("a.test").1;
     let path = folder.0.display();
     let file = folder.0.join("temp").join(folder.0.strip_prefix("/").unwrap_or(&folder.0)).join("a.test.tmp");

@@ -1,8 +1,8 @@
-//! Rewrites the checks of a test from what its tool writes, or writes the first.
+//! Rewrites the checks of a test from what its tool writes, or writes the first ones.
 //!
 //! A test takes part if a `RUN:` line is a pipe that ends in `FileCheck %s`. Its plain checks are replaced by one
 //! `CHECK` and a `CHECK-NEXT` for each further line; values become variables named as they are, or as the op that makes them.
-//! Checks of lines that hold are left alone. Where a prefix has no checks, these are put behind the test's first `RUN:` lines.
+//! Checks of lines that hold stay unchanged. If a prefix has no checks, they are inserted after the test's first `RUN:` lines.
 
 use super::changed::lines_to_check;
 use super::exec::Shell;
@@ -35,8 +35,8 @@ pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) 
             if seen.contains(&prefix) {
                 continue;
             }
-            // Checks that hold stay as somebody wrote them.
-            if shell.run(std::slice::from_ref(&pipeline)).map_err(mutate::told)? == 0 {
+            // Checks that hold stay unchanged.
+            if shell.run(std::slice::from_ref(&pipeline)).map_err(mutate::message)? == 0 {
                 seen.push(prefix);
                 continue;
             }
@@ -56,7 +56,7 @@ pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) 
     Ok(true)
 }
 
-/// The checks of what a pipe writes to its FileCheck: all of it, or what is the work of its tools.
+/// The checks of what a pipe writes to its FileCheck: all of it, or only what its tools changed.
 fn new_checks(
     prefix: &str,
     shell: &mut Shell<'_>,
@@ -65,7 +65,7 @@ fn new_checks(
 ) -> Result<Vec<String>, String> {
     let before = pipeline.commands.split_last().map(|(_, before)| before).unwrap_or_default();
     let mut output = |commands: &[Command]| {
-        let bytes = shell.output_of(commands).map_err(mutate::told)?;
+        let bytes = shell.output_of(commands).map_err(mutate::message)?;
         Ok::<_, String>(String::from_utf8_lossy(&bytes).into_owned())
     };
     let written = output(before)?;
@@ -86,7 +86,7 @@ fn new_checks(
     }
 }
 
-/// Puts checks where the file has none of their prefix: behind the lines that say first what to run, marked as comments as these are.
+/// Inserts checks of prefixes without any: after the first `RUN:` lines, with the same comment mark.
 fn insert(lines: &mut Vec<String>, fresh: &[Vec<String>]) -> Result<(), String> {
     let script = script::parse_any(&lines.concat())?;
     let Some(first) =
@@ -250,8 +250,8 @@ fn name_results(line: &str, names: &mut BTreeMap<String, String>) {
     let op = op.trim_start_matches('"');
     let end =
         op.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_'))).unwrap_or(op.len());
-    let (op, behind) = op.split_at(end);
-    let own = behind.strip_prefix("[name=\"").and_then(|rest| rest.split('"').next());
+    let (op, after) = op.split_at(end);
+    let own = after.strip_prefix("[name=\"").and_then(|rest| rest.split('"').next());
     let op = own.or(op.rsplit([':', '.']).next()).unwrap_or_default();
     if op.is_empty() {
         return;

@@ -1,6 +1,6 @@
-//! Words of the command line that stand in variables of the environment, as for LLVM's lit.
+//! Options of the command line from environment variables, as for LLVM's lit.
 
-use super::words::split;
+use super::args::split;
 use std::ffi::OsString;
 
 /// Each variable that holds a default of an option.
@@ -15,7 +15,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("LIT_MAX_WORKERS", "--workers"),
 ];
 
-/// A command line, the program's name first, with what the process's environment adds to it. The words of `LIT_OPTS` come
+/// A command line, the program's name first, with what the process's environment adds to it. The options of `LIT_OPTS` come
 /// last: unusually they are stronger than those of the command line, as in LLVM's lit.
 pub fn with_variables(args: &[OsString]) -> Vec<OsString> {
     let (name, words) = args.split_at(args.len().min(1));

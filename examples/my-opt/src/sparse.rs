@@ -73,7 +73,7 @@ impl Coo {
 }
 
 fn matrix(value: &Value) -> Result<&Coo> {
-    let wrong = || Diagnostic::runtime("this is no sparse matrix");
+    let wrong = || Diagnostic::runtime("this is not a sparse matrix");
     value.to_object()?.native::<Coo>().ok_or_else(wrong)
 }
 

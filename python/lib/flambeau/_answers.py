@@ -1,4 +1,4 @@
-"""What names of Python mean: the compiler asks an `Answers` object when it comes by them; the answers are tuples that
+"""What names of Python mean: the compiler asks an `Answers` object when it encounters them; the answers are tuples that
 `src/host.rs` reads. Modules answer for themselves, in `_module_types`."""
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Answers:
         return self.functions[value]
 
     def repeated(self, value: Any) -> tuple[Any, ...] | None:
-        """`_pair` and its kin of `torch.nn.modules.utils`."""
+        """`_pair` and similar functions of `torch.nn.modules.utils`."""
         utils = sys.modules.get("torch.nn.modules.utils")
         for name, count in _TUPLES.items():
             if utils is not None and getattr(utils, name, None) is value:

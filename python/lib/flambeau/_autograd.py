@@ -62,7 +62,7 @@ class _Link(torch.autograd.Function):
         try:
             found = _grad()([out for out, _, _ in pairs], ctx.leaves, [own for _, own, _ in pairs], again)
         except RuntimeError as error:
-            # The line of `torch.autograd.grad` above is none of the caller's.
+            # The line of `torch.autograd.grad` above is not the caller's.
             raise RuntimeError(str(error).strip().rpartition("RuntimeError: ")[2]) from None
         if not again:
             return (None, None, None, *(None if g is None else g.torch() for g in found))

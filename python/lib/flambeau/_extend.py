@@ -83,7 +83,7 @@ class Term:
         raise TypeError("a term has as many results as its op: take them by number, term[0]")
 
     def __bool__(self) -> bool:
-        raise TypeError("a term has no truth value: conditions are text behind the two sides, 'is_float(?x)'")
+        raise TypeError("a term has no truth value: conditions are text after the two sides, 'is_float(?x)'")
 
 
 def term(text: str) -> Term:
@@ -173,7 +173,7 @@ def _rule_text(function: Callable[..., Any], contract: str) -> tuple[str, str]:
 
 
 def rule(what: Any = None, *, contract: str = "exact", samples: int = 200) -> Any:
-    """Adds a rewrite rule to those that `simplify` applies, after running both sides on so many random instances.
+    """Adds a rewrite rule to those that `simplify` applies, after running both sides on `instances` random instances.
 
     Of a function over terms that gives left side, right side and, as text, a condition::
 

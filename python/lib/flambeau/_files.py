@@ -28,7 +28,7 @@ def load(
     No code of the file is executed by loading. Of source with several functions `entry` says which one is wanted; without
     it an object with all of them as attributes is given. Of a `.pt2` with several programs `entry` says which one is wanted;
     without it, and where none is called `model`, a dictionary of all of them is given. With `mmap` the tensors of an archive lie in the file, which all
-    processes of a machine share and nobody may change meanwhile. `limits` hold for loading, and for each call of what was loaded anew.
+    processes of a machine share and that must not change during that time. `limits` hold for loading, and for each call of what was loaded anew.
     """
     if limits is None:
         return _load(f, map_location, _extra_files, entry, mmap, None)
@@ -99,7 +99,7 @@ def freeze(
 ) -> ScriptModule:
     """A copy of a module in evaluation mode with its attributes as constants, inlined and folded.
 
-    `preserved_attrs` names attributes and methods that stay as they are. Without `optimize_numerics` batch norm and the like
+    `preserved_attrs` names attributes and methods that stay unchanged. Without `optimize_numerics` batch norm and the like
     are not folded into weights, which changes answers by rounding.
     """
     if not isinstance(mod, ScriptModule):

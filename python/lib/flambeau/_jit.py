@@ -179,7 +179,7 @@ def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved
 
 @contextlib.contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Calls of this thread run programs as they were compiled where this is False: without passes, fusion and plans."""
+    """Calls of this thread run programs as compiled where this is False: without passes, fusion and plans."""
     former = _flambeau.set_optimized(bool(should_optimize))
     try:
         yield
@@ -192,7 +192,7 @@ def fuser(name: str) -> Iterator[None]:
     """Chooses one of PyTorch's fusers. Flambeau has one, and says so."""
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
         raise Exception(f"unrecognized fuser option (name: {name})")  # noqa: TRY002 - what torch.jit raises
-    warnings.warn(f"Flambeau has one fuser, which fuses whatever '{name}' stands for", ScriptWarning, stacklevel=3)
+    warnings.warn(f"Flambeau has one fuser, which fuses what '{name}' would fuse", ScriptWarning, stacklevel=3)
     yield
 
 

@@ -285,7 +285,7 @@ class ModuleType(Described):
 
 
 def _why_no_type(value: Any) -> str:
-    """Why a value has no type, in PyTorch's words."""
+    """Why a value has no type, in PyTorch's wording."""
     if isinstance(value, (list, dict)) and not value:
         return "List trace inputs must have elements" if isinstance(value, list) else "Dictionary inputs must have entries"
     parts = [value] if isinstance(value, list) else [list(value), list(value.values())] if isinstance(value, dict) else []

@@ -92,7 +92,7 @@ def scope_number(scope: Scope) -> int:
 
 
 class CompilerError(Exception):
-    """What the compiler is told of a name that cannot be used; it adds the place."""
+    """The compiler's message for a name that cannot be used; it adds the place."""
 
     of_compiler = True
 
@@ -180,7 +180,7 @@ _JIT_NAMES = {
 
 
 def type_text(annotation: Any) -> str | None:
-    """A type of `typing` as an annotation of TorchScript, with classes by their numbers; None for what is no type."""
+    """A type of `typing` as an annotation of TorchScript, with classes by their numbers; None for what is not a type."""
     if annotation is None or annotation is type(None):
         return "NoneType"
     if isinstance(annotation, (str, typing.ForwardRef)):

@@ -86,7 +86,7 @@ def _dtype(code: int) -> Any:
     for name, own in DTYPES.items():
         if own.code == code:
             return _DTYPES[name]
-    raise RuntimeError(f"{code} is no dtype")
+    raise RuntimeError(f"{code} is not a dtype")
 
 
 def _requires_grad(value: Any) -> bool:

@@ -67,7 +67,7 @@ def script(
             stacklevel=2,
         )
     if example_inputs is not None:
-        warnings.warn("example_inputs tells no types to Flambeau: annotate parameters that are no tensors", ScriptWarning, stacklevel=2)
+        warnings.warn("example_inputs gives Flambeau no types: annotate parameters that are not tensors", ScriptWarning, stacklevel=2)
     if isinstance(obj, (ScriptModule, ScriptFunction, ScriptObject, ScriptList, ScriptDict)):
         return obj
     if isinstance(obj, str):

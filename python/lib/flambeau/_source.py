@@ -224,7 +224,7 @@ def _rewritten(text: str, function: ast.FunctionDef, where: Place) -> str:
             edits.append((start, start + 1, "(["))
             edits.append((end - 1, end, "])"))
         if isinstance(node, ast.Dict) and node.values:
-            # The text has no comma behind the last pair.
+            # The text has no comma after the last pair.
             end = span(node)[1] - 1
             between = re.sub(rb"#[^\n]*", lambda comment: b" " * len(comment.group()), data[span(node.values[-1])[1] : end])
             if b"," in between:

@@ -19,7 +19,7 @@ from ._trace_text import Constant, Trace
 def from_torch(module: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
     """A module or function of PyTorch as a program of the ATen ops that it runs on these arguments.
 
-    What the result is made of (tuples, lists, dictionaries) stays as it is. Parameters and buffers are part of the program, with
+    What the result is made of (tuples, lists, dictionaries) stays unchanged. Parameters and buffers are part of the program, with
     their memory shared. Sizes are those of the examples.
     """
     return Recorded(module, args if isinstance(args, tuple) else (args,), kwargs or {})
@@ -55,7 +55,7 @@ class Recorded:
             raise TypeError(f"the arguments are built otherwise than the examples: {form} and not {self._form}")
         for given, known, is_tensor in zip(leaves, self._leaves, self._tensors):
             if not is_tensor and given != known:
-                raise ValueError(f"{given!r} is not the {known!r} that was recorded: values that are no tensors are part of the program")
+                raise ValueError(f"{given!r} is not the {known!r} that was recorded: values that are not tensors are part of the program")
         found = self._function(*leaves)
         return pytree.tree_unflatten(list(found), self._spec)
 
@@ -97,7 +97,7 @@ class _Text:
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(map(self.value, value))}]"
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            raise Refused(f"a symbolic value {value} stands in the graph")
+            raise Refused(f"the graph contains a symbolic value {value}")
         return self.trace.text(value)
 
     def line(self, node: torch.fx.Node) -> str:
@@ -109,7 +109,7 @@ class _Text:
             left, right = map(self.value, node.args)
             return f"{left} {_OPERATORS[target]} {right}"
         if not isinstance(target, torch._ops.OpOverload):
-            raise Refused(f"{target} is no operator")
+            raise Refused(f"{target} is not an operator")
         name = target._schema.name
         if not _flambeau.known_op(name):
             raise Refused(f"operator {name} is not known")
@@ -178,11 +178,11 @@ def _refusal(node: torch.fx.Node) -> str | None:
     """Why a node is left to PyTorch; None for what Flambeau computes."""
     target = node.target
     if node.op != "call_function":
-        return f"{node.op} is no call of an operator"
+        return f"{node.op} is not a call of an operator"
     if target is operator.getitem or target in _OPERATORS:
         return None
     if not isinstance(target, torch._ops.OpOverload):
-        return f"{target} is no operator"
+        return f"{target} is not an operator"
     name, overload = target._schema.name, target._schema.overload_name
     if not _flambeau.known_op(name):
         return f"operator {name} is not known"

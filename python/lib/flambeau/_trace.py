@@ -433,7 +433,7 @@ def _recorded_module(mod: Any, inputs: dict[str, Any], strict: bool, given_names
 def _module_calls(trace: Trace, root: Any, kinds: dict[int, _TracedType]) -> Iterator[None]:
     """A context in which calls of submodules become calls of methods of their own.
 
-    Modules that are no part of the module around them are written down as what they do.
+    Modules that are not part of the module around them are written down as what they do.
     """
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn"):

@@ -244,7 +244,7 @@ _compiled: dict[str, bool] = {}
 
 
 def _compiles(line: Line) -> bool:
-    """Whether TorchScript takes a call as it is written. Operators by their names it does."""
+    """Whether TorchScript takes a call as written. Operators by their names it does."""
     probe = _Probe()
     try:
         text = line(probe)
@@ -278,7 +278,7 @@ def _op_text(torch: Any, trace: Trace, op: Any, args: Any, kwargs: Any) -> str:
 
 
 def _noted_by_ops(torch: Any, trace: Trace, func: Any, args: Any, kwargs: Any) -> Any:
-    """Calls a function that TorchScript does not take as it is written, and writes down the operators that it runs."""
+    """Calls a function that TorchScript does not take as written, and writes down the operators that it runs."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Mode(TorchDispatchMode):  # type: ignore[misc]
@@ -300,7 +300,7 @@ def _noted_by_ops(torch: Any, trace: Trace, func: Any, args: Any, kwargs: Any) -
 
 
 def _operator_path(torch: Any, trace: Trace, func: Any) -> str | None:
-    """What a line calls for `torch.ops.aten.relu.default` and its kin: an op by its name, or PyTorch's operator itself."""
+    """What a line calls for `torch.ops.aten.relu.default` and similar functions: an op by its name, or PyTorch's operator itself."""
     if isinstance(func, torch._ops.OpOverload):
         found = func._schema.name
     elif isinstance(func, torch._ops.OpOverloadPacket):

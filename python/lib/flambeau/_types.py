@@ -65,7 +65,7 @@ class Type(str):
 
     def _facts(self, question: str) -> Any:  # type: ignore[valid-type]
         if self._tensor is None:
-            raise RuntimeError(f"{self} is no tensor and has no {question}()")
+            raise RuntimeError(f"{self} is not a tensor and has no {question}()")
         return self._tensor
 
     def scalarType(self) -> Any:  # noqa: N802  # type: ignore[valid-type]
@@ -114,7 +114,7 @@ class Type(str):
     def elements(self) -> list["Type"]:
         """The types of a tuple's items."""
         if self._kind != "TupleType":
-            raise RuntimeError(f"{self} is no tuple")
+            raise RuntimeError(f"{self} is not a tuple")
         return list(self._parts)
 
     def containedTypes(self) -> list["Type"]:  # noqa: N802

@@ -22,7 +22,7 @@ class Predict:
     `ds.map_batches(flambeau.ray.Predict, fn_constructor_args=("m.pt",), compute=ray.data.ActorPoolStrategy(size=2))` loads the model once in each worker,
     its file mapped, and calls it with batches of NumPy arrays. `inputs` names the columns in the order of the arguments (the
     arguments' own names, or the only column there is), `outputs` the columns of what it gives (`output`, or `output_0`, ... of
-    a tuple; a dictionary names its own). Columns of `keep` are passed on. A worker computes on so many `threads`: one, as
+    a tuple; a dictionary names its own). Columns of `keep` are passed on. A worker computes on `threads` threads: one, as
     Ray starts a worker for each processor.
     """
 
@@ -89,11 +89,11 @@ class Outcome(NamedTuple):
 
 
 def sweep(words: Sequence[str], seeds: Iterable[int], *, workers: int | None = None, cpus: float = 1) -> list[Outcome]:
-    """Runs a command of Flambeau once for each seed, with `--seed N` behind its words, on the machines of a Ray cluster.
+    """Runs a command of Flambeau once for each seed, with `--seed N` after its arguments, on the machines of a Ray cluster.
 
     `sweep(["rules", "check", "my.rules"], range(100))` checks rules on other random instances each time; `check` and
     `run` take seeds as well. At most `workers` run at a time (as many as the cluster has processors for, at `cpus` each). The outcomes come in the
-    order of the seeds, whatever the number of workers; files that the words name must be there on every machine.
+    order of the seeds, whatever the number of workers; files that the arguments name must exist on every machine.
     """
     import ray
 

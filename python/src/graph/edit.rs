@@ -90,7 +90,7 @@ fn destroy(state: &mut State, op: OpId) -> PyResult<()> {
     Ok(())
 }
 
-/// The block behind a node or block that Python names as a place.
+/// The block after a node or block that Python names as a place.
 fn point_of(at: &Bound<'_, PyAny>, graph: &Arc<Shared>, state: &State) -> PyResult<Point> {
     if let Ok(block) = at.cast::<PyBlock>() {
         return Ok(Point::End(block_of(block.get(), graph, state)?));
@@ -99,7 +99,7 @@ fn point_of(at: &Bound<'_, PyAny>, graph: &Arc<Shared>, state: &State) -> PyResu
     let op = same_graph(node.get(), graph).and_then(|node| op_of(node, state))?;
     match state.graph.terminated_block(op) {
         Some(block) => Ok(Point::End(block)),
-        None if state.graph.parent(op).is_none() => refused("the node stands nowhere"),
+        None if state.graph.parent(op).is_none() => refused("the node is not in a graph"),
         None => Ok(Point::Before(op)),
     }
 }
@@ -340,7 +340,7 @@ impl PyGraph {
         })
     }
 
-    /// `with graph.insert_point_guard(node):` inserts there, and behind it where it did before.
+    /// `with graph.insert_point_guard(node):` inserts there, and after it where it did before.
     fn insert_point_guard(slf: Bound<'_, PyGraph>, place: Py<PyAny>) -> PyInsertGuard {
         PyInsertGuard { graph: slf.unbind(), place, former: parking_lot::Mutex::new(None) }
     }
@@ -420,7 +420,7 @@ impl PyGraph {
     fn loose(&self, state: &State, node: &PyNode) -> PyResult<OpId> {
         let op = same_graph(node, &self.0).and_then(|node| op_of(node, state))?;
         if place::block_of(&state.graph, op).is_some() {
-            return refused("the node stands in the graph already; moveBefore and moveAfter move it");
+            return refused("the node is already in the graph; moveBefore and moveAfter move it");
         }
         Ok(op)
     }
@@ -477,12 +477,12 @@ impl PyNode {
                 return refused("prim::Return stays at the end of its block");
             }
             if is_new && graph.parent(op).is_some() {
-                return refused("the node stands in the graph already; moveBefore and moveAfter move it");
+                return refused("the node is already in the graph; moveBefore and moveAfter move it");
             }
             if let What::Param(block) = other.what {
                 other.check(state)?;
                 if graph.owner(block).is_some_and(|owner| place::contains(graph, op, owner)) {
-                    return refused("a node cannot stand within itself");
+                    return refused("a node cannot be nested in itself");
                 }
                 state.graph.detach(op);
                 state.graph.prepend(block, op);
@@ -490,13 +490,13 @@ impl PyNode {
             }
             let anchor = op_of(other, state)?;
             if place::block_of(graph, anchor).is_none() {
-                return refused("the other node stands nowhere");
+                return refused("the other node is not in a graph");
             }
             if anchor == op {
                 return Ok(());
             }
             if place::contains(graph, op, anchor) {
-                return refused("a node cannot stand within itself");
+                return refused("a node cannot be nested in itself");
             }
             put(state, op, anchor)
         })
@@ -510,7 +510,7 @@ fn before(state: &mut State, op: OpId, anchor: OpId) -> PyResult<()> {
 
 fn after(state: &mut State, op: OpId, anchor: OpId) -> PyResult<()> {
     if state.graph.terminated_block(anchor).is_some() {
-        return refused("nothing stands behind prim::Return");
+        return refused("nothing can follow prim::Return");
     }
     state.graph.move_after(op, anchor);
     Ok(())
@@ -528,7 +528,7 @@ impl PyNode {
         Ok(slf)
     }
 
-    /// Puts a new node behind another.
+    /// Puts a new node after another.
     #[pyo3(name = "insertAfter")]
     fn insert_after<'py>(
         slf: Bound<'py, PyNode>,
@@ -544,7 +544,7 @@ impl PyNode {
         self.beside(other.get(), false, before)
     }
 
-    /// Moves the node behind another.
+    /// Moves the node after another.
     #[pyo3(name = "moveAfter")]
     fn move_after(&self, other: &Bound<'_, PyNode>) -> PyResult<()> {
         self.beside(other.get(), false, after)
@@ -699,7 +699,7 @@ impl PyValue {
         })
     }
 
-    /// Gives those of its uses to another value that come behind a node.
+    /// Gives those of its uses to another value that come after a node.
     #[pyo3(name = "replaceAllUsesAfterNodeWith")]
     fn replace_all_uses_after(&self, node: &Bound<'_, PyNode>, other: &Bound<'_, PyValue>) -> PyResult<()> {
         let node = same_graph(node.get(), &self.graph)?;

@@ -313,7 +313,7 @@ impl PyNode {
         })
     }
 
-    /// Whether it comes behind another in the program.
+    /// Whether it comes after another in the program.
     #[pyo3(name = "isAfter")]
     fn is_after(&self, other: &Bound<'_, PyNode>) -> PyResult<bool> {
         Ok(self.what != other.get().what && !self.is_before(other)?)

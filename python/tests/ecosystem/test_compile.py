@@ -55,10 +55,10 @@ class Compiled(unittest.TestCase):
         model.eval()
         with torch.no_grad():
             want = model(x)
-            with warnings.catch_warnings(record=True) as told:
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 got = compiled(model)(x)
-        left = [str(w.message) for w in told if "leaves a part" in str(w.message)]
+        left = [str(w.message) for w in caught if "leaves a part" in str(w.message)]
         self.assertEqual(left, [])
         for a, b in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, want))):
             if isinstance(a, torch.Tensor):
@@ -89,17 +89,17 @@ class Compiled(unittest.TestCase):
         for p, grad in zip(model.parameters(), want):
             torch.testing.assert_close(p.grad, grad)
 
-    def test_an_operator_of_somebody_else_is_left_alone(self) -> None:
+    def test_a_third_party_operator_is_left_alone(self) -> None:
         def f(x: torch.Tensor) -> torch.Tensor:
             y = torch.tanh(x * 2) + 1
             return torch.relu(shift(y) * y).sum(1)
 
         x = torch.randn(3, 4)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             got = compiled(f)(x)
         torch.testing.assert_close(got, f(x))
-        left = [str(w.message) for w in told if "leaves a part" in str(w.message)]
+        left = [str(w.message) for w in caught if "leaves a part" in str(w.message)]
         self.assertEqual(left, ["flambeau leaves a part of a graph to PyTorch: operator flambeau_test::shift is not known"])
 
     def test_dynamic_sizes(self) -> None:

@@ -41,7 +41,7 @@ pub(super) struct Builder<'a> {
     unfilled: Vec<Type>,
     /// Constants that are one object wherever they stand, by address.
     constants: HashMap<usize, Element>,
-    /// Lists of views that are only unpacked, each with the tensor that they look at.
+    /// Lists of views that are only unpacked, each with the tensor that they alias.
     parts: HashMap<ValueId, ValueId>,
     pub(super) writes: Vec<(OpId, Write)>,
     /// Results that their ops make anew.
@@ -117,7 +117,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The element of everything of a base type that somebody else may hold.
+    /// The element of everything of a base type that may be held elsewhere.
     fn wildcard(&mut self, ty: &Type) -> Element {
         if let Some(known) = self.wildcards.get(ty) {
             return *known;
@@ -144,7 +144,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A value that nobody else has; what it contains may be shared.
+    /// A value without other references; what it contains may be shared.
     fn set_fresh(&mut self, value: ValueId) {
         let Some(element) = self.element(value) else { return };
         self.fresh.insert(value);
@@ -166,7 +166,7 @@ impl<'a> Builder<'a> {
         }
         match graph.kind(op).as_str() {
             "prim::If" => self.branches(op),
-            "prim::Loop" => self.turns(op),
+            "prim::Loop" => self.loop_op(op),
             "prim::Constant" => self.constant(op),
             "prim::TupleConstruct" | "prim::ListConstruct" | "prim::DictConstruct" => self.construct(op),
             "prim::ListUnpack" => self.unpack(op),
@@ -226,8 +226,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What a turn carries may come from outside or from the turn before; so may what the loop gives.
-    fn turns(&mut self, op: OpId) {
+    /// Loop-carried values may come from outside or from the previous iteration; so may results of the loop.
+    fn loop_op(&mut self, op: OpId) {
         let graph = self.graph;
         let Some(body) = graph.nested_blocks(op).first().copied() else { return };
         let start: SmallVec<[ValueId; 4]> = graph.operands(op).iter().skip(2).copied().collect();
@@ -253,8 +253,8 @@ impl<'a> Builder<'a> {
         self.memory.may_be(element, object);
     }
 
-    /// A container of known elements. Where it is only looked at, at once and by one op, or only returned, its elements
-    /// stay apart; otherwise anybody may take them out later.
+    /// A container of known elements. Where it is only read, at once and by one op, or only returned, its elements
+    /// stay apart; otherwise they may be taken out later.
     fn construct(&mut self, op: OpId) {
         let graph = self.graph;
         let Some(container) = graph.result(op, 0) else { return };
@@ -276,7 +276,7 @@ impl<'a> Builder<'a> {
         let graph = self.graph;
         let mut uses = graph.uses(container);
         let (Some(user), None) = (uses.next(), uses.next()) else { return false };
-        // Whoever takes elements out of what the graph returns does so after its end.
+        // Callers take elements out of what the graph returns after its end.
         if graph.terminated_block(user.op) == Some(graph.root()) {
             return true;
         }
@@ -336,7 +336,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What the schema's marks say. An op that nobody knows, or that runs code that is not seen here, may do all.
+    /// What the schema's marks say. An unknown op, or one that runs code not seen here, may do anything.
     fn by_schema(&mut self, op: OpId) {
         let facts = self.facts.get(self.graph, op).clone();
         let has_body = self.graph.attr(op, "Subgraph").is_some();
@@ -463,7 +463,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A result without a mark is fresh, unless its type is open: then it may be anything. A view looks at its
+    /// A result without a mark is fresh, unless its type is open: then it may be anything. A view aliases its
     /// operands, whatever its marks say.
     fn unmarked(&mut self, op: OpId, row: &Op, value: ValueId, open: bool) {
         if row.def().family == Family::View && self.graph.ty(value).is_tensor() {

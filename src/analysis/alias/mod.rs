@@ -6,12 +6,12 @@
 //!
 //! - Inputs of the graph, attributes of objects, elements taken out of containers and results of code that is not
 //!   seen are *wildcards*: two of them may be the same if their types may be.
-//! - What is put into a container becomes a wildcard too, unless the container is only looked at, by one op, or only
+//! - What is put into a container becomes a wildcard too, unless the container is only read, by one op, or only
 //!   returned. Views that one op makes of a tensor and puts into a list are that tensor, if the list is only unpacked.
-//! - Around a loop, values may be what entered or what the turn before left.
+//! - Around a loop, values may be what entered or what the previous iteration left.
 //! - An op without a row may do everything.
 //!
-//! The database describes the graph as it was. Ops may be erased and moved freely; a new value is told to it with
+//! The database describes the graph as it was. Ops may be erased and moved freely; a new value is registered with
 //! [`AliasDb::copy_value`], else it counts as anything.
 
 mod build;
@@ -34,7 +34,7 @@ use types::{Classes, is_mutable};
 /// What may alias what in a graph, and what is written.
 pub struct AliasDb {
     solved: Solved,
-    /// By value; [`Known::Immutable`] for values that are no objects.
+    /// By value; [`Known::Immutable`] for values that are not objects.
     values: Vec<Known>,
     /// By op that writes, ops with nested blocks included.
     writes: HashMap<OpId, Written>,
@@ -335,7 +335,7 @@ impl AliasDb {
     }
 
     /// Whether two values may become one object, or one object two: nothing writes to either, and not both are
-    /// known outside of the graph, where somebody could tell.
+    /// known outside of the graph, where this is observable.
     pub fn safe_to_change_aliasing(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
         let written = self.has_writers(a) || self.has_writers(b);
         let both_escape = self.escapes(graph, a) && self.escapes(graph, b);
@@ -383,7 +383,7 @@ impl AliasDb {
         self.set_known(value, known.0);
     }
 
-    /// Says that a value of which nothing is known has the type that the graph gives it: a number is no object.
+    /// Says that a value of which nothing is known has the type that the graph gives it: a number is not an object.
     pub fn learn_type(&mut self, graph: &Graph, value: ValueId) {
         if self.known(value) == Known::Nothing && !is_mutable(graph.ty(value)) {
             self.set_known(value, Known::Immutable);
@@ -405,7 +405,7 @@ impl AliasDb {
         if let Some(written) = self.writes.remove(&op) {
             for location in self.solved.locations(written.to) {
                 let writers = &mut self.writers[*location as usize];
-                // Whoever walks a graph in order forgets the first.
+                // Walks in program order drop the first.
                 if let Some(at) = writers.iter().position(|writer| *writer == op) {
                     writers.remove(at);
                 }

@@ -1,4 +1,4 @@
-//! Moving ops: where nobody can tell.
+//! Moving ops where this is unobservable.
 //!
 //! Two ops of a block may change places unless one uses the other's results, one writes what the other reads or
 //! writes, or one of them acts on the world: it prints, calls, or raises always. Moving an op past others takes along
@@ -24,7 +24,7 @@ struct Footprint {
 /// What an op with blocks and the ops within have to do with.
 struct Nested {
     uses: HashSet<ValueId>,
-    /// Values that are looked at; those that a block only gives are not.
+    /// Values that are read; those that a block only gives are not.
     reads: HashSet<ValueId>,
 }
 
@@ -47,7 +47,7 @@ struct Plan {
 
 impl AliasDb {
     /// Moves an op to a side of `anchor`, ops that depend on it along with it where they must; false, and nothing
-    /// changed, where somebody could tell. Both stand in one block.
+    /// changed, where this is observable. Both are in one block.
     pub fn move_if_valid(
         &self,
         graph: &mut Graph,

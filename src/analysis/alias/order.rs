@@ -1,8 +1,8 @@
 //! Order that memory asks for: which ops of a run must stay behind which, though they use no result of theirs.
 //!
-//! An op that looks at a location stays behind the last op that wrote to it; an op that writes to a location stays
-//! behind those that looked at it since, and behind the last that wrote. All else follows from these. The work is one
-//! walk over the run. What ops do to the world (printing, random numbers) is not looked at here.
+//! An op that reads a location stays after the last op that wrote to it; an op that writes to a location stays
+//! after those that read it since, and after the last that wrote. All else follows from these. The work is one
+//! walk over the run. What ops do to the world (printing, random numbers) is not examined here.
 
 use super::{AliasDb, Known, SetId};
 use crate::ir::{Graph, OpId, ValueId};
@@ -17,7 +17,7 @@ struct Past {
 
 impl AliasDb {
     /// For each of `ops`, which stand in this order in one block, the places in `ops` of those that it must stay
-    /// behind on account of memory; ascending. What follows from others need not be among them.
+    /// after on account of memory; ascending. What follows from others need not be among them.
     pub fn memory_order(&self, graph: &Graph, ops: &[OpId]) -> Vec<Vec<usize>> {
         let mut past: HashMap<u32, Past> = HashMap::new();
         // The last op of which nothing is known, or that may write to everything: all others keep their side of it.
@@ -51,7 +51,7 @@ impl AliasDb {
         order
     }
 
-    /// Locations that an op, nested ones included, looks at and that something writes to; None where nothing is known
+    /// Locations that an op, nested ones included, reads and that something writes to; None where nothing is known
     /// of one of them.
     fn looked_at(&self, graph: &Graph, op: OpId) -> Option<Vec<u32>> {
         let mut sets: HashSet<SetId> = HashSet::new();
@@ -70,7 +70,7 @@ impl AliasDb {
         Some(found)
     }
 
-    /// What an op may look at of an operand. One that only takes an element out of an object does not look into it.
+    /// What an op may read of an operand. One that only takes an element out of an object does not look into it.
     fn shown(&self, graph: &Graph, op: OpId, operand: ValueId) -> Option<SetId> {
         let takes = matches!(
             graph.kind(op).as_str(),

@@ -161,7 +161,7 @@ fn unknown_ops_may_do_everything() {
         "graph(%x : Tensor, %l : Tensor[]):
   %a : Tensor = aten::neg(%x)
   %b : Tensor = aten::neg(%x)
-  %r : Tensor = test::nobody(%a)
+  %r : Tensor = test::unknown(%a)
   return (%r)",
     );
     assert!(k.alias("r", "a") && k.alias("r", "x") && !k.alias("r", "b"));
@@ -169,7 +169,7 @@ fn unknown_ops_may_do_everything() {
 }
 
 #[test]
-fn ops_move_only_where_nobody_can_tell() {
+fn ops_move_only_where_it_is_unobservable() {
     let registry = Registry::builtin();
     let mut k = known(
         "graph(%x : Tensor):
@@ -188,7 +188,7 @@ fn ops_move_only_where_nobody_can_tell() {
     assert!(!k.db.can_move(&k.graph, &registry, b, Side::After, w));
     assert!(k.db.can_move(&k.graph, &registry, c, Side::Before, a));
     assert!(!k.db.can_move(&k.graph, &registry, a, Side::After, b));
-    // Behind c, a takes b and w along.
+    // After c, a takes b and w along.
     assert!(k.db.move_if_valid(&mut k.graph, &registry, a, Side::After, c));
     let order: Vec<OpId> = k.graph.block_ops(k.graph.root()).skip(1).collect();
     assert_eq!(order, [c, a, b, w]);

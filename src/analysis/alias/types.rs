@@ -21,7 +21,7 @@ pub(super) fn is_mutable(ty: &Type) -> bool {
     found
 }
 
-/// Whether objects of a type, which is no optional, tuple or union, can be written or hold others.
+/// Whether objects of a type, which is not an optional, tuple or union, can be written or hold others.
 fn may_be_written(ty: &Type) -> bool {
     use TypeKind as K;
     let is_number = matches!(
@@ -58,7 +58,7 @@ impl Classes<'_> {
             }
             K::Optional(inner) => self.bases(inner),
             K::Union(members) => members.iter().flat_map(|member| self.bases(member)).collect(),
-            // Classes that nobody knows are not told apart.
+            // Unknown classes are not told apart.
             K::Class(name) if self.0.and_then(|module| module.class(*name)).is_none() => {
                 smallvec![Type::any_class()]
             }

@@ -6,7 +6,7 @@ use crate::ir::{Argument, BlockId, Graph, OpId, Schema, Type, TypeKind, ValueDef
 use petgraph::unionfind::UnionFind;
 use smallvec::SmallVec;
 
-/// So many types within a type are looked at: of one that is larger it is taken that it may hold anything.
+/// Maximum number of types within a type that are visited: a larger one is assumed to hold anything.
 const MAX_PARTS: usize = 4096;
 
 /// What happens to a list or dictionary under some of its names.

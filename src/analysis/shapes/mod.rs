@@ -18,7 +18,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// A loop's carried values are joined so often before everything that still changes counts as unknown.
-const MAX_TURNS: usize = 4;
+const MAX_ITERATIONS: usize = 4;
 /// Meanings of ops nest no deeper.
 const MAX_MEANINGS: usize = 8;
 /// Blocks are looked into so often for each that there is, and this often besides; from then on all that loops carry counts as
@@ -346,7 +346,7 @@ impl State<'_> {
         }
     }
 
-    /// What a loop carries is what it starts with and what each turn leaves, joined until turns leave nothing new.
+    /// Loop-carried values join the initial values and what each iteration leaves, until nothing changes.
     fn iterate(&mut self, op: OpId) {
         let graph = self.graph;
         let Some(&body) = graph.nested_blocks(op).first() else { return };
@@ -370,7 +370,7 @@ impl State<'_> {
         if self.visits > self.most_visits {
             forget(&mut carried);
         }
-        for turn in 1.. {
+        for iteration in 1.. {
             for (param, known) in params.iter().skip(1).zip(&carried) {
                 self.set_or_never(*param, known.clone());
             }
@@ -386,8 +386,8 @@ impl State<'_> {
             }
             if self.visits > self.most_visits {
                 forget(&mut joined);
-            } else if turn >= MAX_TURNS {
-                // Each turn from now on takes away all that is known of a value at least: they end.
+            } else if iteration >= MAX_ITERATIONS {
+                // From now on each iteration drops all facts of at least one value, so that this terminates.
                 let changed = joined.iter_mut().zip(&carried).filter(|(new, old)| *new != *old);
                 changed.for_each(|(new, _)| *new = Some(Known::Nothing));
             }

@@ -172,7 +172,7 @@ impl Search<'_> {
         Ok((Point { at, loss, slope: tensor(slope) }, gradient))
     }
 
-    /// A distance that fulfils the strong Wolfe conditions, or the best one found in so many evaluations.
+    /// A distance that fulfils the strong Wolfe conditions, or the best one found within the limit of evaluations.
     fn line(
         &mut self,
         direction: &Tensor,

@@ -249,7 +249,7 @@ fn flat(value: &Value) -> Vec<Value> {
     }
 }
 
-/// A function of the rules behind those that it calls.
+/// A function of the rules after those that it calls.
 fn text_of(name: &str) -> String {
     let mut parts: Vec<(&str, String)> = Vec::new();
     for line in RULES.lines().filter(|line| !line.starts_with('#')) {

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// The texts of a group's steps.
 pub(super) struct Steps<'a> {
-    /// The rule, behind what it calls.
+    /// The rule, after what it calls.
     rule: &'a str,
     function: &'a str,
     options: &'a [(&'static str, Value)],

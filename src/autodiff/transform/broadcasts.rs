@@ -1,5 +1,5 @@
 //! Broadcasting in backward graphs whose sizes are known. Sums to a size become sums over dimensions, which fuse where these are
-//! the last; what repeats elements goes behind the elementwise work that is done to it, and goes away where that broadcasts
+//! the last; what repeats elements goes after the elementwise work that is done to it, and goes away where that broadcasts
 //! anyway: otherwise each would stand between two kernels.
 
 use super::texts::Texts;

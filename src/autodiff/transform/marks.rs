@@ -1,5 +1,5 @@
 //! Branches and loops of a forward: which of their values are followed, and which surely are, whichever way is taken; what loops keep
-//! of their turns for the backward.
+//! of their iterations for the backward.
 
 use super::reverse::{Reverse, is_tensor_list, refused};
 use super::texts;
@@ -11,14 +11,14 @@ use hashbrown::{HashMap, HashSet};
 pub(super) const IF: &str = "prim::If";
 pub(super) const LOOP: &str = "prim::Loop";
 
-/// What a loop keeps of its turns, by the numbers of its results.
+/// What a loop saves of its iterations, by the numbers of its results.
 #[derive(Clone, Debug)]
-pub(super) struct Turns {
+pub(super) struct Iterations {
     /// How many values it carried before.
     pub(super) carried: usize,
-    /// How many turns there were.
+    /// The number of iterations that ran.
     pub(super) count: usize,
-    /// For values that it carries, by number, the list of what they were at the start of each turn.
+    /// For values that it carries, by number, the list of what they were at the start of each iteration.
     pub(super) lists: Vec<(usize, usize)>,
 }
 
@@ -46,7 +46,7 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    /// Once through a loop; whoever asks comes back until nothing new is followed.
+    /// One visit of a loop; callers repeat it until nothing new is followed.
     fn mark_loop(&mut self, op: OpId) -> Result<()> {
         let &[body] = self.graph.nested_blocks(op) else { return Err(refused("a loop without a body")) };
         let inits: Vec<ValueId> = self.graph.operands(op).iter().skip(2).copied().collect();
@@ -82,7 +82,7 @@ impl Reverse<'_> {
         let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
         let wanted: HashSet<ValueId> = wanted.map(|(input, _)| *input).collect();
         let mut held: HashMap<OpId, Vec<bool>> = HashMap::new();
-        // What a turn leaves is taken to be followed surely until it turns out not to be.
+        // What an iteration leaves is assumed to be followed surely until shown otherwise.
         loop {
             let mut sure = wanted.clone();
             if !self.surely_followed(self.graph.root(), &mut sure, &mut held) {
@@ -148,7 +148,7 @@ impl Reverse<'_> {
         operands.flat_map(items).any(|value| sure.contains(&value))
     }
 
-    /// The same of a loop: what it begins with is, and what each turn leaves.
+    /// The same of a loop: what it begins with is, and what each iteration leaves.
     fn surely_carried(
         &self,
         op: OpId,
@@ -179,7 +179,7 @@ impl Reverse<'_> {
         changed
     }
 
-    /// Whether a loop is known to have a turn.
+    /// Whether a loop is known to run an iteration.
     fn surely_runs(&self, op: OpId) -> bool {
         let constant = |n: usize| {
             let op = self.graph.operand(op, n).and_then(|value| self.graph.def_op(value));
@@ -189,18 +189,18 @@ impl Reverse<'_> {
             && matches!(constant(1), Some(Attr::Bool(true) | Attr::Int(1)))
     }
 
-    /// Makes loops in which values are followed keep what their turns begin with.
-    pub(super) fn keep_turns(&mut self) -> Result<()> {
+    /// Makes loops in which values are followed keep what their iterations begin with.
+    pub(super) fn keep_iterations(&mut self) -> Result<()> {
         for op in self.graph.all_ops() {
             if self.graph.kind(op) == LOOP && self.is_region_followed(op) {
-                let turns = self.keep_turns_of(op)?;
-                self.turns.insert(op, turns);
+                let iterations = self.keep_iterations_of(op)?;
+                self.iterations.insert(op, iterations);
             }
         }
         Ok(())
     }
 
-    /// Whether a value that a loop carries, or one that is made in it, is followed: turns may do no more than swap.
+    /// Whether a value that a loop carries, or one that is made in it, is followed: iterations may do no more than swap.
     fn is_region_followed(&self, op: OpId) -> bool {
         let graph = &self.graph;
         let carried = graph.nested_blocks(op).iter().flat_map(|block| graph.params(*block)).copied();
@@ -208,12 +208,12 @@ impl Reverse<'_> {
         carried.chain(made).any(|value| self.follows.contains(&value))
     }
 
-    fn keep_turns_of(&mut self, op: OpId) -> Result<Turns> {
+    fn keep_iterations_of(&mut self, op: OpId) -> Result<Iterations> {
         let body = self.graph.nested_blocks(op)[0];
         let carried = self.graph.result_count(op);
         let params: Vec<ValueId> = self.graph.params(body).iter().skip(1).copied().collect();
         let left: Vec<ValueId> = self.graph.block_results(body).iter().skip(1).copied().collect();
-        let mut turns = Turns { carried, count: carried, lists: Vec::new() };
+        let mut iterations = Iterations { carried, count: carried, lists: Vec::new() };
         let zero = self.in_front_of(op, |this| Ok(this.constant(Attr::Int(0), Type::int())))?;
         self.carry(op, zero, |this, count, at| this.call(texts::NEXT, &[count], at))?;
         for (n, param) in params.iter().enumerate() {
@@ -232,12 +232,12 @@ impl Reverse<'_> {
             let list = self.carry(op, empty, |this, list, at| {
                 this.call(&texts::pushed_of(&element), &[list, *param], at)
             })?;
-            turns.lists.push((n, list));
+            iterations.lists.push((n, list));
         }
-        Ok(turns)
+        Ok(iterations)
     }
 
-    /// Lets a loop carry one value more, which `next` makes at the end of each turn; gives the number of the result.
+    /// Lets a loop carry one value more, which `next` makes at the end of each iteration; gives the number of the result.
     fn carry(
         &mut self,
         op: OpId,
@@ -256,7 +256,7 @@ impl Reverse<'_> {
     }
 }
 
-/// Whether values of a type can be kept from turn to turn: nothing writes to them.
+/// Whether values of a type can be kept between iterations: nothing writes to them.
 fn is_kept(ty: &Type) -> bool {
     match ty.kind() {
         TypeKind::Tensor(_) | TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Str => true,

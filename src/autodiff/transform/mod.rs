@@ -3,8 +3,8 @@
 //! The backward graph takes the inputs of the forward graph and a gradient for each output that has one; it computes again what
 //! cells ask for and is not an input, so that nothing else need be kept. Cells stand in it as the graphs of their text, one after
 //! the other as the tape would run them, with the same sums, casts and sums to size between them; the pipeline `backward` then
-//! folds what types tell, and `fuse` makes kernels of it. Which inputs want a gradient and which outputs have one is said when
-//! the graph is made: undefined gradients are no values here.
+//! folds what types determine, and `fuse` makes kernels of it. Which inputs want a gradient and which outputs have one is said
+//! when the graph is made: undefined gradients are not values here.
 //!
 //! It knows rows and cells, no op by name but those of control flow and what they need, and not how graphs are run.
 
@@ -40,11 +40,11 @@ pub struct Wanted<'a> {
 #[derive(Debug)]
 pub struct Backward {
     /// From the inputs of the forward graph, then the gradients of outputs that have one, to the gradients of inputs that want
-    /// one: a tensor, or None where no output that has a gradient hangs on the input.
+    /// one: a tensor, or None where no output that has a gradient depends on the input.
     pub graph: Graph,
     /// Which inputs of the forward graph it reads.
     pub reads: Vec<bool>,
-    /// Which outputs of the forward graph hang on an input that wants a gradient.
+    /// Which outputs of the forward graph depend on an input that wants a gradient.
     pub follows: Vec<bool>,
     /// Whether a cell reads elements of the forward graph's values, which the tape would have kept.
     pub keeps: bool,
@@ -59,13 +59,13 @@ pub struct Split {
     pub backward: Graph,
     /// How many values are kept.
     pub kept: usize,
-    /// Bytes of these, as far as types tell.
+    /// Bytes of these, as far as types determine it.
     pub kept_bytes: u64,
     /// Which inputs the backward graph reads.
     pub reads: Vec<bool>,
-    /// Which outputs hang on an input that wants a gradient.
+    /// Which outputs depend on an input that wants a gradient.
     pub follows: Vec<bool>,
-    /// Outputs that do so where some way is taken: the forward says behind its outputs, in this order, whether they did.
+    /// Outputs that do so where some way is taken: the forward says after its outputs, in this order, whether they did.
     pub open: Vec<usize>,
     /// Whether a cell reads elements of the forward graph's values, which the tape would have kept.
     pub keeps: bool,
@@ -84,7 +84,7 @@ pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> 
 }
 
 /// Differentiates as [`backward`] does, and splits the work so that what is worth it is kept between the parts: at most `max_kept`
-/// bytes, where that is said and the inputs can give the rest again. A gradient is taken of each output that hangs on a wanted
+/// bytes, where that is said and the inputs can give the rest again. A gradient is taken of each output that depends on a wanted
 /// input.
 pub fn split(
     graph: &Graph,

@@ -1,5 +1,5 @@
 //! Results that require grad where some way is taken: the forward says whether they do, by a bool that goes the ways that the value
-//! goes. So `loss = loss + f(x)` in a loop that may have no turn, or behind a condition, has a plan, too.
+//! goes. So `loss = loss + f(x)` in a loop that may not iterate, or after a condition, has a plan, too.
 
 use super::marks::{IF, LOOP};
 use super::reverse::{Reverse, refused};
@@ -53,14 +53,14 @@ impl Reverse<'_> {
         let found = stacker::maybe_grow(64 << 10, 1 << 20, || match self.graph.def(value) {
             ValueDef::Param(block, n) => match self.graph.owner(block) {
                 Some(op) if self.graph.kind(op) == LOOP && n > 0 => {
-                    self.flag_of_turns(op, n - 1, flags)?;
+                    self.flag_of_iterations(op, n - 1, flags)?;
                     flags.known.get(&value).copied().ok_or_else(lost)
                 }
                 _ => Ok(Flag::Always),
             },
             ValueDef::Result(op, n) => match self.graph.kind(op).as_str() {
                 IF => self.flag_of_ways(op, n, flags),
-                LOOP => self.flag_of_turns(op, n, flags),
+                LOOP => self.flag_of_iterations(op, n, flags),
                 _ => self.flag_of_operands(op, value, flags),
             },
         })?;
@@ -117,14 +117,14 @@ impl Reverse<'_> {
     }
 
     /// Of what a loop carries: a bool that it carries, too.
-    fn flag_of_turns(&mut self, op: OpId, n: usize, flags: &mut Flags) -> Result<Flag> {
+    fn flag_of_iterations(&mut self, op: OpId, n: usize, flags: &mut Flags) -> Result<Flag> {
         let &[body] = self.graph.nested_blocks(op) else { return Err(lost()) };
         let start = self.graph.operand(op, n + 2).ok_or_else(lost)?;
         let start = self.flag(start, flags)?;
         let start = self.in_front_of(op, |this| this.as_bool(start))?;
         self.graph.add_operand(op, start);
         let param = self.graph.add_param(body, Type::bool());
-        // What a turn leaves may hang on other values that the loop carries, whose bools come behind this one.
+        // What an iteration leaves may depend on other values that the loop carries, whose bools come after this one.
         let place = self.graph.block_results(body).len();
         self.graph.add_block_result(body, param);
         let result = self.graph.add_result(op, Type::bool());

@@ -1,10 +1,10 @@
-//! Branches and loops backward. Of a branch, the backward goes the way that the forward went; of a loop, it goes through the turns
-//! from the last to the first. Values within are computed again there, from what stood around and, in loops, from what each turn
-//! began with, which the forward keeps in lists. A value that only a branch uses, or a loop that may have no turn, has a gradient
-//! only where that ran: it is None elsewhere, as on the tape, and so are the gradients of all that it was made of.
+//! Branches and loops backward. The backward of a branch takes the path that the forward took; that of a loop runs the iterations
+//! from the last to the first. Values within are computed again there, from what stood around and, in loops, from what each
+//! iteration began with, which the forward keeps in lists. A value that only a branch uses, or a loop that may not iterate, has
+//! a gradient only where that ran: it is None elsewhere, as on the tape, and so are the gradients of all that it was made of.
 
 use super::lists::{is_of_list, maybe_items};
-use super::marks::{IF, LOOP, Turns};
+use super::marks::{IF, Iterations, LOOP};
 use super::reverse::{Reverse, is_tensor_list, refused};
 use super::texts;
 use crate::autodiff::cell::annotation;
@@ -13,15 +13,15 @@ use crate::ir::{Attr, BlockId, LocationId, OpId, Symbol, TensorType, Type, TypeK
 use hashbrown::HashMap;
 use indexmap::{IndexMap, IndexSet};
 
-/// Turns whose backward is written, the attempts counted that turn out wrong: within loops within loops each doubles them.
+/// Limit of iterations whose backward is written, including failed attempts: each level of nested loops doubles them.
 const MAX_WRITTEN: usize = 1_000;
 
 /// A loop of the forward.
 struct Body<'a> {
-    turns: &'a Turns,
+    iterations: &'a Iterations,
     body: BlockId,
     params: &'a [ValueId],
-    /// What a turn leaves, and what the first begins with.
+    /// What an iteration leaves, and what the first begins with.
     left: &'a [ValueId],
     inits: &'a [ValueId],
     results: &'a [ValueId],
@@ -89,13 +89,13 @@ impl Reverse<'_> {
         if is_of_list(&self.graph, gradient) { self.maybe(gradient, at) } else { Ok(gradient) }
     }
 
-    /// A gradient that is there in turn 0 only.
-    fn only_at(&mut self, gradient: ValueId, turn: ValueId, at: LocationId) -> Result<ValueId> {
+    /// A gradient that exists in iteration 0 only.
+    fn only_at(&mut self, gradient: ValueId, iteration: ValueId, at: LocationId) -> Result<ValueId> {
         let text = match is_of_list(&self.graph, gradient) {
             true => texts::items_at(self.is_maybe(gradient)),
             false => texts::at(self.is_maybe(gradient)),
         };
-        let found = self.call(&text, &[gradient, turn], at)?;
+        let found = self.call(&text, &[gradient, iteration], at)?;
         self.maybe(found, at)
     }
 
@@ -198,8 +198,8 @@ impl Reverse<'_> {
 
     fn loop_backward(&mut self, op: OpId) -> Result<()> {
         let at = self.graph.location_id(op);
-        let Some(turns) = self.turns.get(&op).cloned() else {
-            return Err(Diagnostic::internal("a loop with gradients keeps nothing of its turns"));
+        let Some(iterations) = self.iterations.get(&op).cloned() else {
+            return Err(Diagnostic::internal("a loop with gradients saves nothing of its iterations"));
         };
         let body = self.graph.nested_blocks(op)[0];
         let params: Vec<ValueId> = self.graph.params(body).to_vec();
@@ -208,17 +208,17 @@ impl Reverse<'_> {
         let results = self.graph.results(op);
         let is_varied = |n: &usize| left[*n] != params[*n + 1];
         let carried: Vec<usize> =
-            (0..turns.carried).filter(|n| self.follows.contains(&params[*n + 1])).collect();
+            (0..iterations.carried).filter(|n| self.follows.contains(&params[*n + 1])).collect();
         let (varied, same): (Vec<usize>, Vec<usize>) = carried.into_iter().partition(is_varied);
         for n in same {
             if let Some(gradient) = self.gradients.get(&results[n]).copied() {
                 self.add(inits[n], gradient, at)?;
             }
         }
-        // What turns give and do not begin with has a gradient in the last turn only.
-        let is_used = |n: &usize| turns.lists.iter().any(|(used, _)| used == n);
+        // What iterations give and do not begin with has a gradient in the last iteration only.
+        let is_used = |n: &usize| iterations.lists.iter().any(|(used, _)| used == n);
         let (varied, dropped): (Vec<usize>, Vec<usize>) = varied.into_iter().partition(is_used);
-        let count = results[turns.count];
+        let count = results[iterations.count];
         let mut last = Vec::new();
         for n in dropped {
             let Some(gradient) = self.gradients.get(&results[n]).copied() else { continue };
@@ -242,18 +242,24 @@ impl Reverse<'_> {
         for list in self.lists_around(&[body]) {
             lists.push((list, self.full_former(list, at)?));
         }
-        let whole =
-            Body { turns: &turns, body, params: &params, left: &left, inits: &inits, results: &results };
+        let whole = Body {
+            iterations: &iterations,
+            body,
+            params: &params,
+            left: &left,
+            inits: &inits,
+            results: &results,
+        };
         let mut is_maybe: Vec<bool> = given.iter().map(|gradient| self.is_maybe(*gradient)).collect();
-        // What turns leave of a gradient says what it is when the next one begins.
+        // What iterations leave of a gradient says what it is when the next one begins.
         let (back, found) = loop {
             self.written += 1;
             if self.written > MAX_WRITTEN {
                 return Err(refused(
-                    "loops within loops of which gradients are None in some turns are left to the tape",
+                    "nested loops with gradients that are None in some iterations are left to the tape",
                 ));
             }
-            let known = (self.rows.clone(), self.turns.clone(), self.follows.clone(), self.full.clone());
+            let known = (self.rows.clone(), self.iterations.clone(), self.follows.clone(), self.full.clone());
             let mut operands = vec![count, on];
             for (gradient, is_maybe) in given.iter().zip(&is_maybe) {
                 let gradient = if *is_maybe { self.maybe_items(*gradient, at)? } else { *gradient };
@@ -267,11 +273,11 @@ impl Reverse<'_> {
             let turned = (0..varied.len()).find(|n| !is_maybe[*n] && may_end(*n));
             let Some(turned) = turned else {
                 let ends: Vec<_> = ends.into_iter().zip(varied.iter().map(|n| results[*n])).collect();
-                break (back, self.end_turn(back, on, found, (ends, &is_maybe, sums))?);
+                break (back, self.end_iteration(back, on, found, (ends, &is_maybe, sums))?);
             };
             is_maybe[turned] = true;
             self.graph.erase(back);
-            (self.rows, self.turns, self.follows, self.full) = known;
+            (self.rows, self.iterations, self.follows, self.full) = known;
         };
         for (n, is_maybe) in varied.iter().zip(&is_maybe) {
             let ty = self.gradient_type(params[*n + 1], *is_maybe);
@@ -293,8 +299,8 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    /// Writes a turn: gives the gradients of what stands around, those of what the turn begins with, and those of `lists` around it,
-    /// which hold what was there before.
+    /// Writes an iteration: gives the gradients of what stands around, those of what the iteration begins with, and those of
+    /// `lists` around it, which hold what was there before.
     fn turn_backward(
         &mut self,
         back: OpId,
@@ -303,7 +309,7 @@ impl Reverse<'_> {
         last: &[(ValueId, ValueId)],
     ) -> Result<(IndexMap<ValueId, ValueId>, Vec<Option<ValueId>>, Vec<ValueId>)> {
         let at = self.graph.location_id(back);
-        let count = whole.results[whole.turns.count];
+        let count = whole.results[whole.iterations.count];
         let new = self.graph.add_block(back);
         let number = self.graph.add_param(new, Type::int());
         let mut given = Vec::new();
@@ -320,8 +326,8 @@ impl Reverse<'_> {
         let (mut ends, mut sums) = (Vec::new(), Vec::new());
         let found = self.scope(new, |this| {
             this.gradients.extend(formers.iter().copied());
-            let turn = this.call(texts::TURN, &[count, number], at)?;
-            let map = this.begin_turn(whole, turn, at)?;
+            let iteration = this.call(texts::ITERATION, &[count, number], at)?;
+            let map = this.begin_iteration(whole, iteration, at)?;
             let map = this.again(whole.body, map);
             let again = |value: ValueId| map.get(&value).copied().unwrap_or(value);
             for (n, gradient) in varied.iter().zip(&given) {
@@ -346,9 +352,9 @@ impl Reverse<'_> {
         Ok((found, ends, sums))
     }
 
-    /// Says what a turn gives to the next: gradients of what it begins with, with the values that have their types, and `sums` of
-    /// lists.
-    fn end_turn(
+    /// Says what an iteration gives to the next: gradients of what it begins with, with the values that have their types, and
+    /// `sums` of lists.
+    fn end_iteration(
         &mut self,
         back: OpId,
         on: ValueId,
@@ -366,20 +372,20 @@ impl Reverse<'_> {
             })?);
         }
         given.extend(sums);
-        given.extend(self.sums_of_turns(back, &found, at)?);
+        given.extend(self.sums_of_iterations(back, &found, at)?);
         self.graph.set_block_results(body, &given);
         Ok(found)
     }
 
-    /// What a turn began with: the items of lists, and what no turn changes.
-    fn begin_turn(&mut self, whole: &Body<'_>, turn: ValueId, at: LocationId) -> Result<Map> {
-        let Body { turns, params, inits, results, .. } = *whole;
+    /// What an iteration began with: the items of lists, and what no iteration changes.
+    fn begin_iteration(&mut self, whole: &Body<'_>, iteration: ValueId, at: LocationId) -> Result<Map> {
+        let Body { iterations, params, inits, results, .. } = *whole;
         let mut map: Map = params.iter().skip(1).copied().zip(inits.iter().copied()).collect();
-        map.insert(params[0], turn);
-        for (n, list) in &turns.lists {
+        map.insert(params[0], iteration);
+        for (n, list) in &iterations.lists {
             let param = params[*n + 1];
             let ty = self.graph.ty(param).clone();
-            let item = self.call(&texts::taken_of(&annotation(&ty)), &[results[*list], turn], at)?;
+            let item = self.call(&texts::taken_of(&annotation(&ty)), &[results[*list], iteration], at)?;
             self.graph.set_type(item, ty);
             if self.follows.contains(&param) {
                 self.follows.insert(item);
@@ -389,8 +395,9 @@ impl Reverse<'_> {
         Ok(map)
     }
 
-    /// Lets the loop add up gradients of what stands around it, None before its first turn; gives the sums at the end of a turn.
-    fn sums_of_turns(
+    /// Lets the loop add up gradients of what stands around it, None before its first iteration; gives the sums at the end of an
+    /// iteration.
+    fn sums_of_iterations(
         &mut self,
         back: OpId,
         found: &IndexMap<ValueId, ValueId>,
@@ -432,8 +439,8 @@ impl Reverse<'_> {
             if let Some(row) = self.rows.get(&op).cloned() {
                 self.rows.insert(copy, row);
             }
-            if let Some(turns) = self.turns.get(&op).cloned() {
-                self.turns.insert(copy, turns);
+            if let Some(iterations) = self.iterations.get(&op).cloned() {
+                self.iterations.insert(copy, iterations);
             }
             let blocks = self.graph.nested_blocks(op).iter().zip(self.graph.nested_blocks(copy));
             for (old, new) in blocks {

@@ -1,7 +1,7 @@
 //! Builds backward graphs: each op's cell, in the reverse of the order of the ops.
 
 use super::Wanted;
-use super::marks::Turns;
+use super::marks::Iterations;
 use super::texts::{self, Texts};
 use crate::analysis::facts;
 use crate::autodiff::cell::{Cells, Entry, Keep, Parameter, Recipe, annotation};
@@ -33,13 +33,13 @@ pub(super) struct Built {
     pub(super) graph: Graph,
     /// Which outputs of the forward are followed.
     pub(super) follows: Vec<bool>,
-    /// Those of which a bool behind the outputs says whether they require grad.
+    /// Those of which a bool after the outputs says whether they require grad.
     pub(super) open: Vec<usize>,
     /// Whether cells read elements of values of the forward.
     pub(super) keeps: bool,
 }
 
-/// The forward graph with the backward behind it. The outputs of the forward stay before the gradients where the graph is to be
+/// The forward graph with the backward after it. The outputs of the forward stay before the gradients where the graph is to be
 /// `joint`.
 pub(super) fn build(
     graph: &Graph,
@@ -52,7 +52,7 @@ pub(super) fn build(
     let inputs = reverse.graph.inputs().to_vec();
     let outputs = reverse.graph.outputs().to_vec();
     let follows = reverse.followed();
-    reverse.keep_turns()?;
+    reverse.keep_iterations()?;
     let open = if joint { reverse.open_outputs(wanted.inputs)? } else { Vec::new() };
     reverse.seed(wanted.outputs)?;
     for op in forward.into_iter().rev() {
@@ -65,7 +65,7 @@ pub(super) fn build(
     Ok(Built { graph: reverse.graph, follows, open, keeps: reverse.keeps })
 }
 
-/// Which outputs of a graph hang on inputs that want a gradient.
+/// Which outputs of a graph depend on inputs that want a gradient.
 pub(super) fn follows(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) -> Result<Vec<bool>> {
     Ok(Reverse::marked(graph, inputs, registry)?.followed())
 }
@@ -90,11 +90,11 @@ pub(super) struct Reverse<'a> {
     pub(super) before: Option<OpId>,
     /// The rows of the forward's ops.
     pub(super) rows: HashMap<OpId, Op>,
-    /// Values that hang on an input that wants a gradient; of lists, those that hold such a value.
+    /// Values that depend on an input that wants a gradient; of lists, those that hold such a value.
     pub(super) follows: HashSet<ValueId>,
-    /// What loops keep of their turns.
-    pub(super) turns: HashMap<OpId, Turns>,
-    /// How often the backward of a turn was written.
+    /// What loops keep of their iterations.
+    pub(super) iterations: HashMap<OpId, Iterations>,
+    /// How often the backward of an iteration was written.
     pub(super) written: usize,
     /// The gradients of values so far, in the block that is written to: tensors, or None where a branch was not taken.
     pub(super) gradients: IndexMap<ValueId, ValueId>,
@@ -122,7 +122,7 @@ impl Reverse<'_> {
             before: None,
             rows: HashMap::new(),
             follows: HashSet::new(),
-            turns: HashMap::new(),
+            iterations: HashMap::new(),
             written: 0,
             gradients: IndexMap::new(),
             full: HashSet::new(),
@@ -222,11 +222,11 @@ impl Reverse<'_> {
         Ok(new)
     }
 
-    /// Notes which values hang on wanted inputs. Fails for ops that only the tape can follow.
+    /// Notes which values depend on wanted inputs. Fails for ops that only the tape can follow.
     fn mark(&mut self, inputs: &[bool]) -> Result<()> {
         let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
         self.follows.extend(wanted.map(|(input, _)| *input));
-        // What a turn of a loop leaves is what the next one begins with: once more, until nothing new is followed.
+        // What an iteration of a loop leaves is what the next one begins with: once more, until nothing new is followed.
         loop {
             let before = self.follows.len();
             self.mark_block(self.graph.root())?;
@@ -313,7 +313,7 @@ impl Reverse<'_> {
         }
     }
 
-    /// Whether an op is differentiated by a cell, which takes zeros for gradients that nobody gave.
+    /// Whether an op is differentiated by a cell, which takes zeros for missing gradients.
     pub(super) fn has_cell(&self, op: OpId) -> bool {
         self.rows.get(&op).is_some_and(|row| matches!(self.cells.recipe(row), Recipe::Cell(_)))
     }
@@ -544,7 +544,7 @@ impl Reverse<'_> {
         }
     }
 
-    /// Gives the gradients of wanted inputs as outputs, behind others.
+    /// Gives the gradients of wanted inputs as outputs, after others.
     fn finish(&mut self, mut outputs: Vec<ValueId>, inputs: &[ValueId], wanted: &[bool]) -> Result<()> {
         for (input, wanted) in inputs.iter().zip(wanted) {
             if *wanted {
@@ -593,7 +593,7 @@ impl Reverse<'_> {
         result.ok_or_else(|| Diagnostic::internal("a derivative without a result"))
     }
 
-    /// Arguments with what lists among them are made of behind.
+    /// Arguments with what lists among them are made of afterwards.
     fn with_items(&self, arguments: &[ValueId]) -> Vec<ValueId> {
         let mut all = arguments.to_vec();
         for list in arguments.iter().filter_map(|value| self.made_list(*value)) {

@@ -20,19 +20,20 @@ use petgraph::visit::EdgeRef;
 const NEVER: u64 = 1 << 52;
 /// The weight of keeping what is alive anyway: more than nothing, so that fewer are kept where bytes are equal.
 const ALIVE: u64 = 1;
-/// Bytes of a tensor of unknown sizes, and of what is no tensor.
+/// Bytes of a tensor of unknown sizes, and of what is not a tensor.
 const UNKNOWN_BYTES: u64 = 1 << 20;
 const NUMBER_BYTES: u64 = 16;
 
 /// Splits `joint`, whose inputs are those of the forward and then gradients, and whose outputs are `outputs` of the forward and
-/// then gradients. What is kept takes at most `max_kept` bytes, as far as types tell and the inputs can give the rest again.
+/// then gradients. What is kept takes at most `max_kept` bytes, as far as types determine it and the inputs suffice to recompute
+/// the rest.
 pub(super) fn split(
     joint: &Graph,
     (inputs, outputs): (usize, usize),
     max_kept: Option<u64>,
     registry: &Registry,
 ) -> Result<Split> {
-    // What is written to hangs on more than its operands.
+    // What is written to depends on more than its operands.
     if joint.all_ops().into_iter().any(|op| facts(registry, joint, op).writes) {
         return Err(Diagnostic::unsupported("a derivative writes to a list"));
     }
@@ -63,7 +64,7 @@ pub(super) fn split(
     Ok(Split { forward, backward, kept: kept.len(), kept_bytes, ..Split::default() })
 }
 
-/// Erases loops and branches of which the backward uses nothing: they came to their end in the forward, so that nobody misses
+/// Erases loops and branches of which the backward uses nothing: they completed in the forward, so that nothing misses
 /// them. Dead code elimination leaves loops whose conditions are computed, as they might have none. Says whether there were any.
 pub(super) fn drop_finished(backward: &mut Graph, registry: &Registry) -> bool {
     let mut changed = false;
@@ -86,7 +87,7 @@ pub(super) fn drop_finished(backward: &mut Graph, registry: &Registry) -> bool {
 struct Parts {
     /// Ops of the forward, in order.
     forward: Vec<OpId>,
-    /// Values that hang on a gradient.
+    /// Values that depend on a gradient.
     late: HashSet<ValueId>,
     /// Ops whose results are computed again rather than kept.
     cheap: HashSet<OpId>,
@@ -144,7 +145,7 @@ impl Parts {
         Ok(inner.filter(|value| cut.contains(value) && !inputs.contains(value)).collect())
     }
 
-    /// The same where what is kept may take so many bytes: of the ops whose results are else kept, those that cost least for each
+    /// The same with a limit on the saved bytes: of the ops whose results are otherwise saved, those that cost least for each
     /// byte of a result are computed again, as few of them as are enough.
     fn cut_within(
         &mut self,
@@ -317,7 +318,7 @@ fn weight(graph: &Graph, value: ValueId) -> u64 {
     if graph.ty(value).is_tensor() { bytes_of(graph.ty(value)).max(ALIVE) } else { NUMBER_BYTES }
 }
 
-/// The bytes of the elements of a tensor of a type, as far as it tells; a guess where sizes are unknown. 0: no tensor.
+/// The bytes of the elements of a tensor of a type, as far as it is known; a guess where sizes are unknown. 0: no tensor.
 pub fn bytes_of(ty: &Type) -> u64 {
     let Some(tensor) = ty.as_tensor() else { return 0 };
     let Some(sizes) = &tensor.sizes else { return UNKNOWN_BYTES };

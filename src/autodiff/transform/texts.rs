@@ -69,11 +69,11 @@ pub(super) const SUM_BOTH: &str = "def sum(a: Optional[Tensor], b: Optional[Tens
 pub(super) const DEFINITE: &str = "def definite(g: Optional[Tensor], like: Tensor) -> Tensor:
     return torch.zeros_like(like) if g is None else g
 ";
-/// A gradient that is there at turn 0 only.
+/// A gradient that exists in iteration 0 only.
 pub(super) fn at(is_maybe: bool) -> String {
-    let text = "def at(g: Item, turn: int) -> Optional[Tensor]:
+    let text = "def at(g: Item, iteration: int) -> Optional[Tensor]:
     one: Optional[Tensor] = None
-    if turn == 0:
+    if iteration == 0:
         one = g
     return one
 ";
@@ -81,9 +81,9 @@ pub(super) fn at(is_maybe: bool) -> String {
 }
 /// The same of a list.
 pub(super) fn items_at(is_maybe: bool) -> String {
-    let text = "def at(g: List[Item], turn: int) -> List[Optional[Tensor]]:
+    let text = "def at(g: List[Item], iteration: int) -> List[Optional[Tensor]]:
     none: List[Optional[Tensor]] = []
-    if turn == 0:
+    if iteration == 0:
         none = torch.ops.fusion.optional_items(g)
     return none
 ";
@@ -120,9 +120,9 @@ pub(super) const DEFINITE_ITEMS: &str =
 ";
 /// Whether one of two values requires grad.
 pub(super) const EITHER: &str = "def either(a: bool, b: bool) -> bool:\n    return a or b\n";
-/// The next number of turns, and the turn that is gone through backward.
+/// The iteration that the backward runs.
 pub(super) const NEXT: &str = "def next(n: int) -> int:\n    return n + 1\n";
-pub(super) const TURN: &str = "def turn(n: int, back: int) -> int:\n    return n - 1 - back\n";
+pub(super) const ITERATION: &str = "def iteration(n: int, back: int) -> int:\n    return n - 1 - back\n";
 /// The gradient of a result that nothing used, beside others that something used.
 pub(super) const ZEROS: &str = "def zeros(like: Tensor):\n    return torch.zeros_like(like)\n";
 pub(super) const NONE: &str = "def none():\n    return None\n";

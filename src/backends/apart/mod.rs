@@ -1,4 +1,4 @@
-//! A device with memory of its own that is none: kernels are interpreted, and what libraries compute is computed by plain
+//! An emulated device with memory of its own: kernels are interpreted, and what libraries compute is computed by plain
 //! loops. It shows without a GPU what a GPU is asked for, in tests and to authors of backends; slow, and right.
 
 mod loops;

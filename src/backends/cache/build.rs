@@ -31,7 +31,7 @@ const SOURCES: &[(&str, &[u8])] = &[
 /// Only the number stays in the program.
 const FINGERPRINT: u128 = fingerprint(SOURCES);
 
-/// FNV-1a over all sources, each ended by a byte that no text has. It tells changes apart; nobody is kept from forging it, for
+/// FNV-1a over all sources, each ended by a byte that no text has. It distinguishes versions; it does not prevent forgery, for
 /// who can write to the cache needs no forgery.
 const fn fingerprint(sources: &[(&str, &[u8])]) -> u128 {
     let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;

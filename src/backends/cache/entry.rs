@@ -1,4 +1,4 @@
-//! The form of a file of the cache: what it is, whose it is, a name for people, and the machine code behind a checksum over
+//! The form of a file of the cache: what it is, whose it is, a name for people, and the machine code after a checksum over
 //! everything. Reading trusts no byte. Knows no folder.
 //!
 //! ```text
@@ -43,9 +43,9 @@ pub enum Fault {
     Magic,
     /// It has another version of the form.
     Version(u32),
-    /// It ends too early, or goes on behind its end.
+    /// It ends too early, or continues past its end.
     Length,
-    /// Its name is no short line of text.
+    /// Its name is not a short line of text.
     Name,
     /// Something in it was changed.
     Checksum,
@@ -56,12 +56,12 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Magic => f.write_str("this is no kernel of the cache"),
+            Fault::Magic => f.write_str("this is not a kernel of the cache"),
             Fault::Version(n) => {
                 write!(f, "written in version {n} of the form, and this is version {VERSION}")
             }
             Fault::Length => f.write_str("not as long as it says"),
-            Fault::Name => f.write_str("its name is no short line of text"),
+            Fault::Name => f.write_str("its name is not a short line of text"),
             Fault::Checksum => f.write_str("its checksum does not fit its content"),
             Fault::Key => f.write_str("holds another kernel than its file name says"),
         }
@@ -87,7 +87,7 @@ pub fn encode(entry: &Entry<'_>) -> Vec<u8> {
     sealed(out)
 }
 
-/// The bytes with their checksum behind them.
+/// The bytes with their checksum after them.
 pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = Sha256::digest(&bytes);
     bytes.extend_from_slice(&checksum);

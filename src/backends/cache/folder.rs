@@ -1,7 +1,7 @@
 //! The folder of the cache: who may have written there, files read and written whole, the oldest removed. What is in a file is
-//! told by [`super::entry`].
+//! checked by [`super::entry`].
 //!
-//! Whoever can write there decides what code runs. So the folder must belong to this user and nobody else may write to it, and
+//! Anyone who can write there decides what code runs. So the folder must belong to this user, no one else may write to it, and
 //! the same is asked of each file once it is open, whatever became of the folder meanwhile.
 
 use super::entry::{self, Fault, MAX_FILE};
@@ -28,7 +28,7 @@ pub(super) enum Miss {
     Absent,
     /// The file is not what was written.
     Damaged(Fault),
-    /// Somebody else may have put it there, or it is no file; says what is wrong with it.
+    /// Another user may have put it there, or it is not a file; has the reason.
     Foreign(String),
 }
 
@@ -60,7 +60,7 @@ pub(super) fn prepare(folder: &Path) -> Result<(), String> {
 pub(super) fn check(folder: &Path) -> Result<(), String> {
     let about = folder.metadata().map_err(|error| error.to_string())?;
     if !about.is_dir() {
-        return Err("it is no folder".into());
+        return Err("it is not a folder".into());
     }
     check_owner(&about)
 }
@@ -94,7 +94,7 @@ fn open(path: &Path) -> Result<(File, Metadata), Miss> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(Miss::Absent),
         Err(error) => return Err(foreign(error)),
-        Ok(about) if !about.is_file() => return Err(Miss::Foreign("it is no file".into())),
+        Ok(about) if !about.is_file() => return Err(Miss::Foreign("it is not a file".into())),
         Ok(_) => {}
     }
     let file = match files::open(path) {
@@ -102,7 +102,7 @@ fn open(path: &Path) -> Result<(File, Metadata), Miss> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(Miss::Absent),
         Err(error) => return Err(foreign(error)),
     };
-    // Asked of the open file, so that nobody can change it behind the question.
+    // Checked on the open file, so that it cannot be swapped after the check.
     let about = file.metadata().map_err(foreign)?;
     check_owner(&about).map_err(Miss::Foreign)?;
     if about.len() > MAX_FILE {
@@ -120,7 +120,7 @@ pub(super) fn read(folder: &Path, key: &Key) -> Result<Vec<u8>, Miss> {
     match read {
         Some(Ok(_)) => {}
         Some(Err(error)) => return Err(Miss::Foreign(error.to_string())),
-        None => return Err(Miss::Foreign("there is no memory for it".into())),
+        None => return Err(Miss::Foreign("not enough memory for it".into())),
     }
     entry::decode_for(&bytes, key).map_err(Miss::Damaged)?;
     let now = SystemTime::now();
@@ -132,7 +132,7 @@ pub(super) fn read(folder: &Path, key: &Key) -> Result<Vec<u8>, Miss> {
     Ok(bytes)
 }
 
-/// Writes a kernel's file beside its place and moves it there: whoever reads meanwhile reads the former or this one, whole.
+/// Writes a kernel's file to a temporary name and renames it: concurrent readers see the old or the new file, complete.
 pub(super) fn write(folder: &Path, key: &Key, bytes: &[u8]) -> std::io::Result<()> {
     let draft = files::create_in(folder, &key.hex(), DRAFT, bytes)?;
     std::fs::rename(&draft, place(folder, key)).inspect_err(|_| {
@@ -141,7 +141,7 @@ pub(super) fn write(folder: &Path, key: &Key, bytes: &[u8]) -> std::io::Result<(
     })
 }
 
-/// The files of the cache in the order of their names, and how many bytes they have. Other files are none of the cache's.
+/// The files of the cache in the order of their names, and how many bytes they have. Other files do not belong to the cache.
 pub(super) fn all(folder: &Path) -> std::io::Result<Vec<FileOf>> {
     let mut files = Vec::new();
     for file in std::fs::read_dir(folder)? {

@@ -194,7 +194,7 @@ impl Bytes {
         self.number(types.len() as u64);
         types.iter().for_each(|ty| self.ty(*ty));
         self.body(body);
-        // None is no index.
+        // None is not an index.
         self.number(extent.map_or(u64::MAX, |n| n as u64));
         self.number(messages.len() as u64);
         messages.iter().for_each(|message| self.text(message));

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-/// Bytes that a cache keeps where nobody says otherwise.
+/// Default capacity of a cache in bytes.
 pub const LIMIT: u64 = 512 << 20;
 
 /// A folder of compiled kernels.
@@ -53,7 +53,7 @@ pub struct CacheReport {
     pub missed: u64,
     /// Files that were not what had been written.
     pub damaged: u64,
-    /// Files that others may have written, or that are no files.
+    /// Files that others may have written, or that are not files.
     pub foreign: u64,
     /// Kernels that were written.
     pub written: u64,
@@ -125,7 +125,7 @@ impl Place {
 
 static INSTALLED: RwLock<Option<Arc<KernelCache>>> = RwLock::new(None);
 
-/// Sets the cache of this process's own LLVM backend from now on; None is none, as at the start.
+/// Sets the cache of this process's own LLVM backend from now on; None disables it, as at the start.
 pub fn install(cache: Option<KernelCache>) {
     *INSTALLED.write() = cache.map(Arc::new);
 }

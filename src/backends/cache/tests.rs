@@ -62,7 +62,7 @@ fn a_key_changes_with_all_that_changes_code() {
 }
 
 #[test]
-fn kernels_are_told_apart_by_bits() {
+fn kernels_are_distinguished_by_bits() {
     assert_eq!(constant(0.0), constant(-0.0), "which is why `==` is not asked");
     assert_ne!(kernel_bytes(&constant(0.0)), kernel_bytes(&constant(-0.0)));
     assert_eq!(kernel_bytes(&constant(f64::NAN)), kernel_bytes(&constant(f64::NAN)));
@@ -317,7 +317,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..300) {
         let _ = decode(&bytes);
-        // The same behind a good beginning.
+        // The same after a good beginning.
         let good = encode(&Entry { key: key(1), name: "n", code: b"code" });
         let mut mixed = good[..cut.min(good.len())].to_vec();
         mixed.extend_from_slice(&bytes);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// What NVIDIA recommends for its newest devices.
 const WORKSPACE: usize = 32 << 20;
-/// Alignment that is told apart at most.
+/// Largest alignment that is distinguished.
 const MAX_ALIGNMENT: u64 = 256;
 
 /// cuBLASLt with a workspace.
@@ -142,7 +142,7 @@ impl Blas {
         let [first, second, third] = &plan.layouts;
         // SAFETY: descriptors live in the plan and say what the caller checked to lie in the pieces; scales are numbers of
         // the operation's scale type; the workspace is as large as is said, and all work is on one stream, so that nothing
-        // else uses it meanwhile. Memory is freed on the stream, behind this call.
+        // else uses it meanwhile. Memory is freed on the stream, after this call.
         let done = unsafe {
             result::matmul(
                 handle,

@@ -313,7 +313,7 @@ impl Layer {
             .map_err(failed)?;
         }
         let count = usize::try_from(count).unwrap_or(0).min(ALGORITHMS);
-        // SAFETY: the library has written so many answers.
+        // SAFETY: the library has written this many answers.
         let found = found[..count].iter().map(|perf| unsafe { perf.assume_init_ref() });
         for perf in found {
             let fits =

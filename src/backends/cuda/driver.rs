@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
-/// Sizes of an arena's memory are multiples of so many bytes, as addresses are.
+/// Alignment in bytes of the sizes and addresses of an arena's memory.
 const GRAIN: usize = 512;
 
 /// A device with its stream.
@@ -35,7 +35,7 @@ pub(super) struct Recording {
     pub(super) kept: Vec<Arc<dyn DeviceBuffer>>,
     /// Kernels that it launches.
     pub(super) kernels: Vec<Arc<Function>>,
-    /// Memory of before that nobody needs any more; freeing it waits until the work is recorded.
+    /// Former memory that is no longer needed; freeing it waits until the work is recorded.
     pub(super) freed: Vec<CudaSlice<u8>>,
     /// Whether it asked for something that cannot be recorded.
     pub(super) refused: bool,
@@ -138,7 +138,7 @@ impl Context {
         let memory = match arena {
             Some(arena) => Memory::Lent(arena.lend(self, nbytes)?, arena),
             None => {
-                // SAFETY: bytes may have any value, and whoever allocates writes them before they are read.
+                // SAFETY: bytes may have any value, and callers write them before they are read.
                 let slice = unsafe { self.stream.alloc::<u8>(nbytes.max(1)) };
                 Memory::Own(slice.map_err(failed("allocating on the device"))?)
             }
@@ -168,7 +168,7 @@ impl Context {
         }
         let _queue = self.queue();
         self.bind()?;
-        // SAFETY: both buffers are long enough, and are freed on the stream, behind the copy.
+        // SAFETY: both buffers are long enough, and are freed on the stream, after the copy.
         let copied = unsafe {
             result::memcpy_dtod_async(to.address(0), from.address(0), nbytes, self.stream.cu_stream())
         };
@@ -188,7 +188,7 @@ impl Context {
         let function = match function {
             Ok(function) => function,
             Err(error) => {
-                // SAFETY: nobody else has the module.
+                // SAFETY: there is no other reference to the module.
                 let _ = unsafe { result::module::unload(module) };
                 return Err(failed("finding the kernel in its PTX")(error));
             }
@@ -197,7 +197,7 @@ impl Context {
     }
 }
 
-/// Memory of the device. It is freed behind the work that was queued before.
+/// Memory of the device. It is freed after the work that was queued before.
 pub(super) struct Buffer {
     /// There until the buffer is dropped.
     memory: Option<Memory>,
@@ -396,7 +396,7 @@ impl Function {
     ///
     /// # Safety
     /// Parameters must be those that the function takes, and the memory at their addresses must be freed on the
-    /// stream, behind the launch.
+    /// stream, after the launch.
     pub(super) unsafe fn launch(
         self: &Arc<Function>,
         groups: u32,

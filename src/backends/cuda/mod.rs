@@ -251,7 +251,7 @@ impl Executable for Compiled {
             let groups = threads.div_ceil(group.into()).clamp(1, MAX_GROUPS) as u32;
             // SAFETY: parameters are in the order and of the types of the kernel's function, which was emitted from
             // the same kernel; spans were checked against the memory, and the caller promises that the kernel stays within
-            // them; buffers are freed on the stream, behind the launch.
+            // them; buffers are freed on the stream, after the launch.
             unsafe {
                 self.function.launch(groups, group, &mut parameters)?;
             }

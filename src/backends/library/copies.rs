@@ -90,7 +90,7 @@ fn word(dtype: DType) -> Option<DType> {
     }
 }
 
-/// Elements that are stored as they were loaded; all sizes and strides are given in a call.
+/// Elements that are stored as loaded; all sizes and strides are given in a call.
 fn nest((read, written, rank): (DType, DType, usize)) -> Nest {
     let mut program = Program::new();
     let element = program.param(read);

@@ -81,7 +81,7 @@ pub(super) fn convolution(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<
     convolved(machine, a, steps)
 }
 
-/// `aten::conv2d` with its padding as a word.
+/// `aten::conv2d` with its padding as text (`same`, `valid`).
 pub(super) fn convolution_padding(machine: &dyn Machine, a: &Args<'_>) -> Result<Option<Outputs>> {
     let dilation = a.ints(5)?;
     let window: Vec<i64> = a.tensor(1)?.sizes().iter().skip(2).copied().collect();

@@ -94,7 +94,7 @@ struct OnMachine {
 impl LibraryOp for OnMachine {
     fn run(&self, args: &Args<'_>) -> Result<Option<Outputs>> {
         match (self.run)(&*self.machine, args) {
-            // The row says what is wrong with a call in PyTorch's words.
+            // The row reports what is wrong with a call in PyTorch's wording.
             Err(error) if error.kind() == ErrorKind::Raised => Err(unsupported("such a call")),
             done => done,
         }

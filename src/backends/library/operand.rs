@@ -34,7 +34,7 @@ impl Piece {
         Ok(Piece { buffer: Arc::clone(&self.buffer), first, dtype: self.dtype })
     }
 
-    /// Fails unless so many elements from its first lie in the buffer.
+    /// Fails unless this many elements from its first one are within the buffer.
     pub fn check(&self, elements: usize) -> Result<()> {
         let end = self.first.checked_add(elements).and_then(|end| end.checked_mul(self.dtype.size()));
         match end {

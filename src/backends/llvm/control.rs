@@ -18,7 +18,7 @@ impl<'c> Emitter<'c, '_> {
         if !l.carried.is_empty() && l.order != Order::Sequential {
             let error = unsupported("a reduction in lanes here");
             return Err(if self.machine.kind == Kind::Ptx {
-                error.hint("on a GPU it stands in a parallel loop, in no other vector loop, and has at most 32 lanes")
+                error.hint("on a GPU it must be in a parallel loop, not in another vector loop, and have at most 32 lanes")
             } else {
                 error
             });
@@ -100,7 +100,7 @@ impl<'c> Emitter<'c, '_> {
         Ok(finals)
     }
 
-    /// The numbers behind the loop: those that came in or those of the last iteration.
+    /// The numbers after the loop: those that came in or those of the last iteration.
     fn end_carried(
         &mut self,
         carried: &[Carried],

@@ -322,7 +322,7 @@ impl<'c> Emitter<'c, '_> {
         store.set_alignment(elem.size() as u32).map_err(|_| Diagnostic::internal("store alignment"))
     }
 
-    /// An atomic instruction. Which thread comes first must not be told by the bits, so that floats have none.
+    /// An atomic instruction. The bits must not depend on thread order, so that floats have none.
     fn accumulate_at_once(&self, op: Binary, elem: Elem, at: PointerValue<'c>, value: V<'c>) -> Result<()> {
         let unsigned = matches!(elem, Elem::U8 | Elem::Bool);
         let narrow = self.machine.kind == Kind::Ptx && elem.size() < 4;
@@ -463,7 +463,7 @@ impl<'c> Emitter<'c, '_> {
         })
     }
 
-    /// Alignment of a plain load, and that nobody writes to what is only read.
+    /// Alignment of a plain load, and that read-only memory is never written.
     fn mark_load(&self, buffer: Reg, value: V<'c>, alignment: usize) -> Result<()> {
         set_alignment(value, alignment);
         let written = self.kernel.params.iter().any(|p| p.reg == buffer && p.written);

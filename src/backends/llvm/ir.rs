@@ -1,6 +1,7 @@
 //! A thin layer over inkwell's builder: every operation takes scalars and vectors alike, and errors are ours.
 
 use crate::diag::{Diagnostic, Result};
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::ContextRef;
 use inkwell::intrinsics::Intrinsic;
@@ -48,7 +49,7 @@ pub(super) fn lane_type(ty: T<'_>) -> T<'_> {
     }
 }
 
-/// A type of so many lanes.
+/// A vector type with a number of lanes.
 pub(super) fn widen<'c>(lane: T<'c>, lanes: u32) -> T<'c> {
     if lanes == 1 {
         return lane;
@@ -227,7 +228,15 @@ impl<'c> Ir<'c> {
         let T::FloatType(lane) = lane_type(ty) else { return Err(mixed()) };
         let function = self.module.get_function(name).unwrap_or_else(|| {
             let params = vec![lane.into(); args.len()];
-            self.module.add_function(name, lane.fn_type(&params, false), None)
+            let function = self.module.add_function(name, lane.fn_type(&params, false), None);
+            // As the interpreter calls it: LLVM's own idea of it differs in the last bit (`pow(x, 0.5)` is no `sqrt(x)`). It
+            // may still be called once instead of twice.
+            for (attribute, value) in [("nobuiltin", 0), ("memory", 0), ("nounwind", 0), ("willreturn", 0)] {
+                let kind = Attribute::get_named_enum_kind_id(attribute);
+                let attribute = self.ctx.create_enum_attribute(kind, value);
+                function.add_attribute(AttributeLoc::Function, attribute);
+            }
+            function
         });
         let call = |args: Vec<BasicMetadataValueEnum<'c>>| -> Result<V<'c>> {
             let call = self.b.build_call(function, &args, "").map_err(bug)?;

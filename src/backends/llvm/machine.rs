@@ -10,7 +10,7 @@ use inkwell::targets::{
 };
 use std::sync::Once;
 
-/// Vector registers of the widest type that a turn of a vector loop fills.
+/// Vector registers of the widest type that an iteration of a vector loop fills.
 const REGISTERS: u32 = 2;
 
 /// A machine to generate code for.
@@ -27,7 +27,7 @@ pub(super) struct Machine {
 /// CPU or GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Vector registers of so many bits, and whether there are masks (AVX-512).
+    /// Width of vector registers in bits, and whether there are masks (AVX-512).
     Cpu { vector_bits: u32, masks: bool },
     /// NVIDIA.
     Ptx,

@@ -150,7 +150,7 @@ impl Drop for Jit {
     fn drop(&mut self) {
         // SAFETY: every `Code` holds an `Arc` of the JIT, so none of its code is left.
         let error = unsafe { LLVMOrcDisposeLLJIT(self.raw) };
-        // Nobody is left to hear of it.
+        // There is nothing left to report it to.
         let _ = check(error, "cannot stop LLVM's JIT");
     }
 }
@@ -182,7 +182,7 @@ impl Code {
     ///
     /// # Safety
     /// `slots` must hold what the kernel's parameters demand; buffers must hold every element that these
-    /// iterations touch, written ones must not be read or written by anybody else meanwhile.
+    /// iterations touch, written ones must not be accessed by other threads during that time.
     pub(super) unsafe fn call(&self, slots: &Slots<'_>, begin: i64, end: i64) -> Result<(), Left> {
         // SAFETY: the caller's promise; the tracker keeps the code alive.
         match unsafe { (self.entry)(slots.slots.as_ptr(), begin, end) } {

@@ -36,7 +36,7 @@ fn run(executable: &dyn Executable, given: &[f32]) -> Vec<u32> {
     ];
     let memory =
         vec![Memory::Write(bytemuck::cast_slice_mut(&mut out)), Memory::Read(bytemuck::cast_slice(given))];
-    // SAFETY: the kernel reads and writes as many elements as it is told that there are, each once.
+    // SAFETY: the kernel reads and writes as many elements as it is given, each once.
     #[allow(unsafe_code, reason = "runs one kernel without a group")]
     unsafe { executable.run(&mut Launch { memory, args: args.into(), grain: 1 }) }.expect("runs");
     out.into_iter().map(f32::to_bits).collect()
@@ -136,7 +136,7 @@ fn whatever_lies_in_the_folder_the_answer_is_right() {
             assert_eq!(fs::read(&file).expect("written"), whole, "the same code again");
         }
     }
-    // Whole files whose code is none, with the name that it should have and without.
+    // Complete files without valid code, with the name that it should have and without.
     let name = symbol::of(&key);
     let header = [&b"\x7fELF\x02\x01\x01"[..], &[0; 60], name.as_bytes()].concat();
     for code in [&b"no object"[..], name.as_bytes(), &header] {

@@ -4,7 +4,7 @@
 //! threads compute what stands outside of vector loops, alike; one of them stores it. In a vector loop thread `n` takes each
 //! iteration whose number is `n` modulo the number of lanes, so that neighbouring threads meet neighbouring elements, and
 //! partial results are combined in the order that [`Order::Lanes`] fixes, by shuffles. What is stored before such a loop is
-//! seen within it and behind it: the warp waits for all its threads at both ends.
+//! seen within it and after it: the warp waits for all its threads at both ends.
 
 use super::emit::{Emitter, Val};
 use super::ir::{Opcode, V, bug};

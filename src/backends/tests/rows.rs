@@ -180,7 +180,7 @@ fn what_lies_in_no_rows_is_refused_by_name() {
     let turned =
         calm(&[6, 5], 1).with_layout(Layout::strided(&[5, 6], &[1, 5], 0).expect("valid")).expect("inside");
     let error = refusal(sum, "%x : Tensor", &[turned]);
-    assert!(error.contains("do not lie row after row"), "{error}");
+    assert!(error.contains("are not in row-major order"), "{error}");
     let error = refusal(sum, "%x : Tensor", &[calm(&[3, 0], 1)]);
     assert!(error.contains("of no elements"), "{error}");
     let first = sum.replace("%last", "%one");

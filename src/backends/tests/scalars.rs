@@ -1,7 +1,7 @@
 //! Ops on numbers in kernels give, on every engine, the bits that their rows give; where a row raises, the kernel leaves the
 //! work to the interpreter.
 
-use crate::backends::{FusionCounters, LoopRest, ScalarKernel, by_name};
+use crate::backends::{FusionCounters, RemainingLoop, ScalarKernel, by_name};
 use crate::dialects::{Node, Op, Registry, Run};
 use crate::eval;
 use crate::ir::{Graph, OpId, TypeKind, parse_graph};
@@ -98,7 +98,7 @@ fn kernels_agree_with_rows() {
             let expected = eval::call(row, &given, node, &Run::silent());
             let position = |v| graph.inputs().iter().position(|input| input == v).expect("an input");
             let outer: Vec<Value> = lowered.outer.iter().map(|(v, _)| given[position(v)].clone()).collect();
-            let rest = LoopRest {
+            let rest = RemainingLoop {
                 trips: 1,
                 trip: 0,
                 goes_on: true,

@@ -473,7 +473,7 @@ fn native_dropout(args: &Args<'_>) -> Result<Outputs> {
     super::dropout::native_dropout(args, input, p)
 }
 
-/// The two numbers behind the first argument as bounds of a layer's results; one that is None bounds nothing.
+/// The two numbers after the first argument as bounds of a layer's results; one that is None bounds nothing.
 pub(super) fn bounds(rest: &[Value]) -> Option<Activation> {
     let [low, high] = rest else { return None };
     let bound = |value: &Value, none: f32| match value {

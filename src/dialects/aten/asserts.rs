@@ -71,7 +71,7 @@ pub static OPS: &[OpDef] = &[
     .doc("raises where a size is not between two others; gives its last argument"),
 ];
 
-/// A check: nothing that comes before or behind it may pass it, and it stays where its result has no use.
+/// A check: nothing that comes before or after it may pass it, and it stays where its result has no use.
 const fn assert(schema: &'static str, eval: crate::dialects::Kernel) -> OpDef {
     host(schema, eval).effects(Effects::WRITES_WORLD)
 }

@@ -391,7 +391,7 @@ fn complex_logaddexp(p: &mut Program, x: &[Sv]) -> Sv {
     let neither = p.or(no_first, no_second);
     let nan = num_complex::Complex64::new(f64::NAN, f64::NAN);
     let nan = p.constant(Scalar::Complex(nan), p.dtype(sum));
-    // Numbers of size zero: the angle cannot be told.
+    // Numbers of size zero: the angle is undefined.
     let nothing = p.constant_like(a, f64::NEG_INFINITY);
     let (no_a, no_b) = (p.eq(a, nothing), p.eq(b, nothing));
     let both = p.and(no_a, no_b);

@@ -171,7 +171,7 @@ pub(super) fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> R
     product("addmm_impl_cpu_", a, b, onto)
 }
 
-/// Fails where two tensors are no matrices that can be multiplied.
+/// Fails where two tensors are not matrices that can be multiplied.
 fn check_mm(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     let names = if name == "mm" { ["self", "mat2"] } else { ["mat1", "mat2"] };
     for (t, operand) in [a, b].into_iter().zip(names) {
@@ -359,7 +359,7 @@ fn addmm(args: &Args<'_>) -> Result<Outputs> {
     let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let is_one = |n: usize| args.scalar(n).map(|s| s.to_complex() == 1.0.into());
     if is_one(3)? && is_one(4)? && args.op.variant() == Variant::Plain {
-        // TorchScript computes this as `mm` and `add`: the product is checked first, in its words, and what is added may have
+        // TorchScript computes this as `mm` and `add`: the product is checked first, with its messages, and what is added may have
         // another dtype or more dimensions.
         check_mm("mm", a, b)?;
         let sizes = [a.sizes()[0], b.sizes()[1]];

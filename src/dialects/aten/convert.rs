@@ -273,7 +273,7 @@ fn contiguous(args: &Args<'_>) -> Result<Outputs> {
 }
 
 /// `result` with its channels last in memory where the strides of all the images `like` it suggest that: so PyTorch
-/// lays out the results of convolutions, pooling and their kin.
+/// lays out the results of convolutions, pooling and the like.
 pub fn in_format_of(result: Tensor, like: &[&Tensor]) -> Result<Tensor> {
     let rank = result.rank();
     let suggested = |image: &&Tensor| image.rank() == rank && image.layout().suggests_channels_last();
@@ -503,7 +503,7 @@ fn conj(args: &Args<'_>) -> Result<Outputs> {
     }
 }
 
-/// The conjugate elements in memory of their own, with the strides of the tensor, as PyTorch's are a look at it.
+/// The conjugate elements in memory of their own, with the strides of the tensor, as PyTorch's are a view of it.
 fn conjugate(tensor: &Tensor, dense: Tensor) -> Result<Outputs> {
     let layout = tensor.layout();
     if layout.strides == dense.strides() || layout.has_internal_overlap() {

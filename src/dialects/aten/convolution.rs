@@ -81,7 +81,7 @@ pub(in crate::dialects) struct Call<'a> {
     pub weight: &'a Tensor,
     pub bias: Option<&'a Tensor>,
     pub stride: Vec<i64>,
-    /// Zeros in front and behind.
+    /// Zeros in front and after.
     pub padding: (Vec<i64>, Vec<i64>),
     pub dilation: Vec<i64>,
     /// Of a transposed convolution.
@@ -317,7 +317,7 @@ fn check_numbers(call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is said of an input and a weight of different rank; `gap` stands between the words and the weight's sizes.
+/// The error for an input and a weight of different rank; `gap` separates the text and the weight's sizes.
 fn other_rank(input: &Tensor, weight: &Tensor, gap: &str) -> Diagnostic {
     Diagnostic::runtime(format!(
         "Expected {}-dimensional input for {}-dimensional weight{gap}{:?}, but got {}-dimensional input of size {:?} instead",

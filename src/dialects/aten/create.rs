@@ -348,7 +348,7 @@ fn dtype_or(a: &Args<'_>, n: usize, default: DType) -> Result<DType> {
     Ok(asked(a, n)?.unwrap_or(default))
 }
 
-/// Sizes of a new tensor, with the op's own words for a negative one.
+/// Sizes of a new tensor, with the op's own message for a negative one.
 fn sizes(a: &Args<'_>, n: usize) -> Result<Vec<i64>> {
     let sizes = a.ints(n)?;
     match sizes.iter().find(|s| **s < 0) {
@@ -444,7 +444,7 @@ fn full(a: &Args<'_>) -> Result<Outputs> {
     one(full_checked(&sizes(a, 0)?, value, dtype)?)
 }
 
-/// `*_like`: sizes, dtype and, unless told otherwise, the order of dimensions in memory of the first argument.
+/// `*_like`: sizes, dtype and, unless given otherwise, the order of dimensions in memory of the first argument.
 /// A tensor of the first argument's sizes and order in memory, filled; `options` is where dtype and layout stand.
 pub fn like(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
     let tensor = a.tensor(0)?;

@@ -205,7 +205,7 @@ fn renorm(a: &Args<'_>) -> Result<Outputs> {
     }
     let dim = wrap_dim(a.int(2)?, rank)?;
     let others: Vec<i64> = (0..rank).filter(|d| *d != dim).map(|d| d as i64).collect();
-    // Norms of halves are no halves, which they may be too large for.
+    // Norms of halves are not halves, which they may be too large for.
     let wide = matches!(tensor.dtype(), DType::F16 | DType::BF16).then_some(DType::F32);
     let norms = vector_norm(tensor, p, others, false, wide)?.elements_as::<f64>()?;
     let factors = norms.iter().map(|n| if *n > bound { bound / (n + 1e-7) } else { 1.0 }).scratch()?;
@@ -280,7 +280,7 @@ fn segment_reduce(a: &Args<'_>) -> Result<Outputs> {
         }
         for pair in ends.windows(2) {
             if pair[0] < 0 || pair[0] > pair[1] || pair[1] > size {
-                return Err(fail("segments must lie one after the other within data"));
+                return Err(fail("segments must be consecutive within data"));
             }
             ranges.push((pair[0] as usize, pair[1] as usize));
         }
@@ -299,7 +299,7 @@ fn reduce_segments(
     how: &str,
     initial: Option<f64>,
 ) -> Result<Outputs> {
-    // Rows run along the axis; leading dimensions vary slowest, so that a row's place tells its ranges.
+    // Rows run along the axis; leading dimensions vary slowest, so that a row's index determines its ranges.
     let rows = Rows::along(data, axis)?;
     let inner = numel(&data.sizes()[axis + 1..]).max(1);
     let elements = rows.dense.elements_as::<f64>()?;

@@ -58,7 +58,7 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
 ];
 
-/// How intervals are given: so many of the same width, or by their edges.
+/// How intervals are given: a number of the same width, or by their edges.
 enum Bins {
     Counts(Vec<i64>),
     Edges(Vec<Tensor>),
@@ -190,7 +190,7 @@ fn check_edges(tensor: &Tensor, d: usize, edge: &Tensor) -> Result<()> {
 }
 
 /// The interval of an element: all but the last leave their upper edge to the next. Uniform intervals are found by
-/// division in the dtype of the data, then corrected by a look at the edges next to it where `search` says so.
+/// division in the dtype of the data, then corrected by the edges next to it where `search` says so.
 fn interval(edges: &[f64], x: f64, uniform: bool, search: bool, dtype: DType) -> Option<usize> {
     let (low, high) = (*edges.first()?, *edges.last()?);
     let last = edges.len().checked_sub(2)?;

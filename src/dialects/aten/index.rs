@@ -182,7 +182,7 @@ fn wrong_sizes(plan: &Plan, values: &Layout) -> Diagnostic {
     ))
 }
 
-/// Fails where values do not broadcast to what a plan selects: PyTorch looks at that before it looks at dtypes.
+/// Fails where values do not broadcast to what a plan selects: PyTorch checks that before dtypes.
 fn refuse_sizes(plan: &Plan, values: &Tensor) -> Result<()> {
     let layout = values.layout();
     layout.broadcast_to(&plan.sizes).map(|_| ()).ok_or_else(|| wrong_sizes(plan, &layout))

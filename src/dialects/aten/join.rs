@@ -176,7 +176,7 @@ pub(super) fn stack(a: &Args<'_>) -> Result<Outputs> {
     one(like(&raised?)?)
 }
 
-/// The tensor with at least so many dimensions, where NumPy puts them.
+/// The tensor with at least `n` dimensions, where NumPy puts them.
 fn with_rank(tensor: &Tensor, rank: usize) -> Result<Tensor> {
     let own = tensor.sizes();
     let sizes = match (rank, own.len()) {
@@ -388,7 +388,7 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
     one(result)
 }
 
-/// Copies what lies behind the new first element, and what lies before it, of each dimension from `dim` on.
+/// Copies what follows the new first element, and what lies before it, of each dimension from `dim` on.
 fn roll_blocks(from: &Tensor, to: &Tensor, start: &[i64], dim: usize) -> Result<()> {
     let Some(dim) = (dim..start.len()).find(|d| start[*d] != 0) else { return to.copy_from(from) };
     let (size, first, d) = (from.sizes()[dim], start[dim], dim as i64);

@@ -59,7 +59,7 @@ pub static OPS: &[OpDef] = &[
         "aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
         |a| {
             let [packed, pivots, info] = lu_factor(a, "torch.lu_factor", a.bool(1)?)?;
-            // Whether errors are checked PyTorch takes and does not look at.
+            // Whether errors are checked PyTorch takes and does not read.
             several([packed, pivots, info])
         },
     ),

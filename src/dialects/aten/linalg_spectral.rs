@@ -17,7 +17,7 @@ use crate::tensor::view::transpose;
 use crate::tensor::{DType, Tensor};
 
 /// The rows.
-#[rustfmt::skip] // texts of meanings stay as they are
+#[rustfmt::skip] // texts of meanings stay unchanged
 pub static OPS: &[OpDef] = &[
     opaque("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).outs("out", &["Q", "R"]).infer(trial::stand_ins),
     composite(

@@ -1,15 +1,15 @@
 //! Lists: access, growth, parts. What compares elements (sorting, searching, extremes) is in `order`.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::lists;
+use crate::dialects::shapes::{Known, Operands, lists};
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
-use crate::ir::Type;
+use crate::ir::{Dim, Type};
 use crate::resources::{budget, memory};
 use crate::value::{List, Value};
 use num_complex::Complex64;
 use smallvec::SmallVec;
 
-/// No list that an op makes from a count is longer; a program asking for more is told so.
+/// No list that an op makes from a count is longer; a program asking for more gets an error.
 pub(super) const MAX_ITEMS: usize = 1 << 28;
 
 /// The rows.
@@ -32,7 +32,7 @@ pub static OPS: &[OpDef] = &[
     container("aten::__getitem__.t(t[](a) list, int idx) -> t(*)", get_item).doc("an element"),
     container("aten::select.t(t[](a) list, int idx) -> t(*)", get_item).doc("an element"),
     container("aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]", slice)
-        .infer(lists::some)
+        .infer(|operands| sliced(operands).or_else(|| lists::some(operands)))
         .doc("every step-th element of a range, as a new list"),
     container("aten::copy.t(t[](a) self) -> t[]", copy)
         .infer(lists::same)
@@ -183,6 +183,25 @@ fn slice(args: &Args<'_>) -> Result<Outputs> {
     one(Value::list(list.element_type().clone(), picked))
 }
 
+/// What is known of a slice of a list of known length between known bounds.
+fn sliced(operands: &Operands<'_>) -> Option<Vec<Known>> {
+    let bound = |name: &str| match operands.get(name)? {
+        Known::None => Some(None),
+        Known::Int(Dim::Known(n)) => Some(Some(*n)),
+        _ => None,
+    };
+    let places = |len: usize| slice_places(len, bound("start")?, bound("end")?, operands.int("step")?).ok();
+    Some(vec![match operands.at(0)? {
+        Known::Ints(dims) => {
+            Known::Ints(places(dims.len())?.filter_map(|at| dims.get(at).copied()).collect())
+        }
+        Known::Items(items) => {
+            Known::items(places(items.len())?.filter_map(|at| items.get(at).cloned()).collect())
+        }
+        _ => return None,
+    }])
+}
+
 fn copy(args: &Args<'_>) -> Result<Outputs> {
     one(fresh(args.list(0)?, args.list(0)?.to_vec()))
 }
@@ -205,7 +224,7 @@ fn add_in_place(args: &Args<'_>) -> Result<Outputs> {
     same_list(args)
 }
 
-/// Fails where a list of so many elements is too long or does not fit the run's memory.
+/// Fails where a list of `count` elements is too long or does not fit the run's memory.
 fn check_len(len: usize) -> Result<()> {
     if len > MAX_ITEMS {
         return Err(Diagnostic::runtime(format!("a list of {len} elements is too long")));
@@ -228,7 +247,7 @@ fn times(list: &List, count: i64) -> Result<Vec<Value>> {
 fn repeated(args: &Args<'_>, list: usize, count: usize) -> Result<Outputs> {
     let (list, count) = (args.list(list)?, args.int(count)?);
     if count < 0 && !list.is_empty() {
-        // What PyTorch says, in the words of its container library.
+        // PyTorch's message, which is that of its container library.
         return Err(Diagnostic::runtime("vector::reserve"));
     }
     one(fresh(list, times(list, count)?))

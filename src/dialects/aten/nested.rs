@@ -13,12 +13,12 @@ pub static OPS: &[OpDef] = &[
         "aten::_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor",
         from_mask,
     )
-    .doc("the entries [N, L, D] without what the mask [N, L] leaves out behind them"),
+    .doc("the entries [N, L, D] without the trailing ones that the mask [N, L] excludes"),
     opaque("aten::_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool", |a| {
         let kept = Kept::of(a)?;
         one(kept.is_aligned)
     })
-    .doc("whether a mask keeps nothing behind a gap"),
+    .doc("whether a mask keeps nothing after a gap"),
     opaque("aten::_nested_tensor_size(Tensor self) -> Tensor", sizes)
         .facts(&[Fact::Nested])
         .doc("the sizes of each entry, one a row"),
@@ -33,7 +33,7 @@ pub static OPS: &[OpDef] = &[
 /// What a mask keeps of each entry.
 struct Kept {
     lengths: Scratch<i64>,
-    /// Nothing is kept behind a gap.
+    /// Nothing is kept after a gap.
     is_aligned: bool,
 }
 

@@ -71,7 +71,7 @@ fn batch(a: &Args<'_>) -> Result<Outputs> {
             each_plane(out, plane, 1, |at, out| {
                 let Some(channel) = at.checked_rem(channels) else { return };
                 let scale = invstd[channel] * w.as_ref().map_or(1.0, |w| w[channel].wide());
-                // Without training the statistics do not hang on the input.
+                // Without training the statistics do not depend on the input.
                 let share = |sum: f64| if train { sum / count as f64 } else { 0.0 };
                 let slope = R::of(-scale * invstd[channel] * share(sums[channel * 2 + 1]));
                 let shift = R::of(-scale * share(sums[channel * 2]));

@@ -190,7 +190,7 @@ fn float_of_text(args: &Args<'_>) -> Result<Outputs> {
     one(value)
 }
 
-/// `1.8p3` behind `0x`: a number in base 16 with a power of two, and its length.
+/// `1.8p3` after `0x`: a number in base 16 with a power of two, and its length.
 fn leading_hex_float(text: &str) -> Option<(f64, usize)> {
     let run = |from: usize| text.bytes().skip(from).take_while(u8::is_ascii_hexdigit).count();
     let whole = run(0);
@@ -257,14 +257,14 @@ fn leading_float(text: &str) -> Option<(f64, usize)> {
     Some((signed(value), sign + end))
 }
 
-/// The length of what may stand behind `nan`: letters, digits and underscores in parentheses.
+/// The length of what may follow `nan`: letters, digits and underscores in parentheses.
 fn note(text: &str) -> usize {
     let Some(inner) = text.strip_prefix('(') else { return 0 };
     let name = inner.bytes().take_while(|c| c.is_ascii_alphanumeric() || *c == b'_').count();
     if inner.as_bytes().get(name) == Some(&b')') { name + 2 } else { 0 }
 }
 
-/// Text of the one byte that is left of a code point; from 128 on such a byte is no text.
+/// Text of the one byte that is left of a code point; from 128 on such a byte is not text.
 fn chr(args: &Args<'_>) -> Result<Outputs> {
     let code = args.int(0)?;
     if !(0..0x11_0000).contains(&code) {
@@ -283,7 +283,7 @@ fn ord(args: &Args<'_>) -> Result<Outputs> {
     }
 }
 
-/// Text of the magnitude behind the sign.
+/// Text of the magnitude after the sign.
 fn signed_text(x: i64, magnitude: impl Fn(u64) -> String) -> Value {
     let sign = if x < 0 { "-" } else { "" };
     Value::str(format!("{sign}{}", magnitude(x.unsigned_abs())))

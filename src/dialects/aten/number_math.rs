@@ -1,4 +1,4 @@
-//! Functions of numbers: what `math.sqrt` and its kin compile to.
+//! Functions of numbers: what `math.sqrt` and similar functions compile to.
 
 use super::number::{Num, complex_div, is_generic, operands};
 use crate::diag::{Diagnostic, Result};

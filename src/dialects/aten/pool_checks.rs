@@ -1,4 +1,4 @@
-//! What pooling refuses of its input before it looks at elements. It knows no op.
+//! What pooling refuses of its input before it reads elements. It knows no op.
 
 use crate::diag::{Diagnostic, Result};
 use crate::tensor::Tensor;

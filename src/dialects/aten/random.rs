@@ -234,7 +234,7 @@ pub static OPS: &[OpDef] = &[
         one(result)
     })
     .effects(Effects::RANDOM).facts(LIKE).infer(joins::like)
-    .doc("ones with a probability and zeros, in a tensor that lies as another: what dropout draws"),
+    .doc("ones with a probability and zeros, in a tensor with another's layout: what dropout draws"),
     opaque("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let p = a.float(1)?;
         refill(a, 2, "", |g, draw| bernoulli(g, draw.count, p))

@@ -320,10 +320,10 @@ fn planar<R: Real>(input: &Tensor, result: &[i64], taps: &[Vec<Taps<R>>], mode: 
     let (rows, columns) = (between(rows)?, between(columns)?);
     let grid = Grid { rows: &rows, columns: &columns, from: (sizes[2] as usize, sizes[3] as usize) };
     let channels = sizes[1] as usize;
-    // PyTorch sums so many channels in vectors, from the last corner on.
+    // PyTorch sums this many channels in vectors, from the last corner on.
     let lanes = 64 / dtype.size();
     let vectors = channels / lanes * lanes;
-    // The result lies as PyTorch would have it, which looks at strides of size 1 too.
+    // The result lies as PyTorch would have it, which reads strides of size 1 too.
     let layout = input.layout();
     if layout.is_contiguous() || !layout.suggests_channels_last() {
         let x = Dense::<R>::new(input)?;

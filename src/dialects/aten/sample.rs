@@ -273,7 +273,7 @@ fn look_up<R: Real, F: Fn(R) -> R>(plane: &Image<'_, R>, at: [R; 3], mode: i64, 
         at
     };
     match mode {
-        // A place that is no number has weights that are none.
+        // A place that is not a number has invalid weights.
         0 if rule.dims == 2 && lost(&bring(at)) => R::of(f64::NAN),
         0 => plane.linear(bring(at), q),
         1 => plane.at(bring(at).map(|p| p.wide().round_ties_even())),

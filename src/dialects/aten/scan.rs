@@ -154,7 +154,7 @@ fn log_add(x: f64, y: f64) -> f64 {
     if small != large || small.is_finite() { (small - large).exp().ln_1p() + large } else { x }
 }
 
-/// ln(e^x + e^y) of complex numbers. NaN in any part makes both NaN; of two numbers of size zero the angle cannot be told.
+/// ln(e^x + e^y) of complex numbers. NaN in any part makes both NaN; of two numbers of size zero the angle is undefined.
 fn complex_log_add(x: Complex64, y: Complex64) -> Complex64 {
     if x.is_nan() || y.is_nan() {
         return Complex64::new(f64::NAN, f64::NAN);

@@ -137,7 +137,7 @@ fn pieces(tensor: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> {
     }
     // An empty dimension still gives one, empty, piece.
     let count = if size == 0 { 1 } else { ((length - 1) / size + 1).max(1) };
-    // Sizes of expanded tensors are no measure of memory.
+    // Sizes of expanded tensors are not a measure of memory.
     memory::expect::<[u8; TENSOR_BYTES]>(usize::try_from(count).unwrap_or(usize::MAX))?;
     (0..count).map(|i| slice(tensor, dim, i * size, (i * size).saturating_add(size))).collect()
 }
@@ -189,9 +189,9 @@ pub(super) fn chunk(a: &Args<'_>) -> Result<Vec<Tensor>> {
     pieces(tensor, size, dim)
 }
 
-/// How `tensor_split` is told where to cut.
+/// How `tensor_split` takes the positions of the cuts.
 enum Parts {
-    /// So many pieces whose sizes differ by one at most.
+    /// A number of pieces whose sizes differ by one at most.
     Sections(i64),
     /// Before these indices.
     Indices(Scratch<i64>),

@@ -189,7 +189,7 @@ fn running_mean(row: &[Complex64]) -> f64 {
     row.iter().enumerate().fold(0.0, |mean, (n, x)| mean + (x.re - mean) / (n + 1) as f64)
 }
 
-/// The older norm: p = None is 2, and its own words for wrong dtypes.
+/// The older norm: p = None is 2, and its own messages for wrong dtypes.
 fn norm(
     a: &Args<'_>,
     p: Option<Scalar>,

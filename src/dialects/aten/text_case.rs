@@ -32,7 +32,7 @@ pub static OPS: &[OpDef] = &[
         cased(a, |b| b.is_ascii_lowercase(), |b| b.is_ascii_uppercase())
     })
     .doc("whether there are capitals and no small letters"),
-    host("aten::istitle(str self) -> bool", is_title).doc("whether capitals stand at starts of words only"),
+    host("aten::istitle(str self) -> bool", is_title).doc("whether capitals occur only at starts of words"),
     host("aten::isidentifier(str self) -> bool", is_identifier)
         .doc("whether Python 2 would take it as a name, underscores aside"),
     host("aten::center(str self, int width, str fillchar=\" \") -> str", center),

@@ -38,7 +38,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::rstrip(str self, str chars=\" \\n\\t\\f\\v\") -> str", |a| strip(a, false, true)),
 ];
 
-/// The bounds among the arguments; negative ones count from the end, where -1 is behind the last byte.
+/// The bounds among the arguments; negative ones count from the end, where -1 is after the last byte.
 fn bounds(args: &Args<'_>, len: usize) -> Result<(i64, i64)> {
     let (start, end, len) = (args.int(2)?, args.int(3)?, len as i64);
     let start = if start < 0 { start.saturating_add(len).max(0) } else { start };
@@ -46,7 +46,7 @@ fn bounds(args: &Args<'_>, len: usize) -> Result<(i64, i64)> {
     Ok((start, end))
 }
 
-/// Bytes from `start`, at most `count`; raises what C++ raises for a start behind the end.
+/// Bytes from `start`, at most `count`; raises what C++ raises for a start past the end.
 fn cut(bytes: &[u8], start: i64, count: u64) -> Result<&[u8]> {
     let tail = usize::try_from(start).ok().and_then(|start| bytes.get(start..));
     let tail = tail.ok_or_else(|| {
@@ -59,7 +59,7 @@ fn cut(bytes: &[u8], start: i64, count: u64) -> Result<&[u8]> {
     Ok(tail.get(..count).unwrap_or(tail))
 }
 
-/// What `startswith` looks at. An end before the start means no end at all.
+/// What `startswith` reads. An end before the start means no end at all.
 fn part(args: &Args<'_>) -> Result<Vec<u8>> {
     let bytes = given(args, 0)?;
     let (start, end) = bounds(args, bytes.len())?;
@@ -82,7 +82,7 @@ fn search_last(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).rposition(|w| w == wanted)
 }
 
-/// The place of a part, or -1. An empty part is found even behind the end.
+/// The place of a part, or -1. An empty part is found even past the end.
 fn find(args: &Args<'_>, last: bool) -> Result<i64> {
     let (bytes, wanted) = (given(args, 0)?, given(args, 1)?);
     let (start, end) = bounds(args, bytes.len())?;

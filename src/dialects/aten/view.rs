@@ -1,4 +1,4 @@
-//! Other looks at the same storage, their copying forms (`*_copy`) and the forms that change a tensor's own look
+//! Other views of the same storage, their copying forms (`*_copy`) and the forms that change a tensor's own look
 //! (`t_`, `unsqueeze_`). The rules from layout to layout stand in `tensor::view`; no element is touched here.
 
 use super::convert::with_strides;
@@ -14,7 +14,7 @@ use num_complex::Complex;
 pub static OPS: &[OpDef] = &[
     view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
+    // There is no `view.dtype`: programs cannot distinguish a dtype from a size, so it is never chosen.
     view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).facts(&[Fact::MayCopy]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).facts(&[Fact::MayCopy, Fact::AsOther("aten::reshape")]).infer(views::as_other),
@@ -335,7 +335,7 @@ fn as_strided(a: &Args<'_>) -> Result<Layout> {
     as_strided_within(a.tensor(0)?, &a.ints(1)?, &a.ints(2)?, a.opt_int(3)?)
 }
 
-/// Another look at the memory of a tensor, which must hold it.
+/// Another view of the memory of a tensor, which must hold it.
 pub(super) fn as_strided_within(
     tensor: &Tensor,
     sizes: &[i64],

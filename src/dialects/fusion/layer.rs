@@ -210,12 +210,12 @@ fn pack_conv(a: &Args<'_>) -> Result<Outputs> {
     let padding = padding(&a.ints(3)?);
     let padding = padding.ok_or_else(|| Diagnostic::runtime("a padding of two or four sizes is needed"))?;
     let shape = conv_shape(&weight.sizes(), (stride, padding, pair(&a.ints_of(4, 2)?)?), a.int(5)?);
-    let shape = shape.ok_or_else(|| Diagnostic::runtime("sizes of a convolution that are none"))?;
+    let shape = shape.ok_or_else(|| Diagnostic::runtime("invalid sizes of a convolution"))?;
     let few = shape.groups == 1 && shape.in_channels <= FEW_CHANNELS;
     pack(a, shape, if few { Order::ChannelsFirst } else { Order::ChannelsLast }, 6)
 }
 
-/// The padding before and behind, of lines and of columns, that two sizes mean, or four.
+/// The padding before and after, of lines and of columns, that two sizes mean, or four.
 pub fn padding(ints: &[i64]) -> Option<[[usize; 2]; 2]> {
     let size = |n: &i64| usize::try_from(*n).ok();
     match ints {
@@ -260,7 +260,7 @@ fn pack_linear(a: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::runtime("the weight of a packed linear map has two dimensions"));
     };
     let shape = conv_shape(&[outputs, inputs, 1, 1], ([1; 2], [[0; 2]; 2], [1; 2]), 1);
-    let shape = shape.ok_or_else(|| Diagnostic::runtime("sizes of a linear map that are none"))?;
+    let shape = shape.ok_or_else(|| Diagnostic::runtime("invalid sizes of a linear map"))?;
     pack(a, shape, Order::ChannelsLast, 2)
 }
 
@@ -326,7 +326,7 @@ impl Layer {
     fn conv(&self) -> Result<&PackedConv> {
         self.conv
             .as_deref()
-            .ok_or_else(|| Diagnostic::runtime("a packed batch norm stands for a convolution"))
+            .ok_or_else(|| Diagnostic::runtime("a packed batch norm in place of a convolution"))
     }
 
     fn epilogue<'a>(&'a self, residual: Option<Residual<'a>>) -> Epilogue<'a> {

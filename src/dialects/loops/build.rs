@@ -177,10 +177,10 @@ impl Builder {
     }
 }
 
-/// Control flow that is no loop over indices.
+/// Control flow that is not a loop over indices.
 impl Builder {
     /// Opens a loop while a condition holds: the condition of the first iteration and the values that it gets; an iteration
-    /// takes so many steps of the run's budget. Gives the values that an iteration sees. Close it with
+    /// takes `steps` of the run's budget. Gives the values that an iteration sees. Close it with
     /// [`Builder::end_while`].
     pub fn begin_while(&mut self, enters: ValueId, carried: &[ValueId], steps: u32) -> Vec<ValueId> {
         let operands: Vec<ValueId> = [enters].into_iter().chain(carried.iter().copied()).collect();
@@ -192,7 +192,7 @@ impl Builder {
         types.into_iter().map(|ty| self.graph.add_param(block, ty)).collect()
     }
 
-    /// Closes the innermost loop: whether there is another iteration, and what it gets. Gives the values behind the loop.
+    /// Closes the innermost loop: whether there is another iteration, and what it gets. Gives the values after the loop.
     pub fn end_while(&mut self, again: ValueId, next: &[ValueId]) -> Vec<ValueId> {
         let results: Vec<ValueId> = [again].into_iter().chain(next.iter().copied()).collect();
         self.end_loop(&results)

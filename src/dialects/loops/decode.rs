@@ -338,7 +338,7 @@ impl Decoder<'_> {
         Ok(While { enters, again, steps, carried: parts.values, body: parts.body })
     }
 
-    /// What a loop carries: operands from `first` on, the block's parameters and results behind what is its own (the index of a
+    /// What a loop carries: operands from `first` on, the block's parameters and results after what is its own (the index of a
     /// `for`, the condition that a `while` gives), and the op's results.
     fn carry(&mut self, op: OpId, block: BlockId, first: usize, gives: usize, depth: usize) -> Result<Parts> {
         let graph = self.graph;

@@ -229,7 +229,7 @@ pub struct If {
 /// A number that a branch gives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chosen {
-    /// Behind the branch.
+    /// After the branch.
     pub result: Reg,
     /// What it is if the condition holds.
     pub then: Reg,

@@ -63,7 +63,7 @@ pub fn verify(graph: &Graph, op: OpId) -> Result<(), (OpId, Diagnostic)> {
         return Ok(());
     }
     if !is_kernel(graph) {
-        let message = "ops of the loop dialect stand in kernels: graphs from buffers and numbers of the dialect, with no other ops";
+        let message = "ops of the loop dialect occur only in kernels: graphs from buffers and numbers of the dialect, with no other ops";
         return Err((op, Diagnostic::verify(format!("{}: {message}", graph.kind(op)))));
     }
     decode::decode_at(graph).map(|_| ()).map_err(|(at, error)| (at.unwrap_or(op), error))

@@ -22,7 +22,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// The parts of an op; None where it is no loop.
+    /// The parts of an op; None where it is not a loop.
     pub fn of(graph: &Graph, op: OpId) -> Option<Loop> {
         let kind = graph.kind(op);
         let &[begin, end, step, ..] = graph.operands(op) else { return None };
@@ -114,7 +114,7 @@ pub enum Touch {
     Nothing,
 }
 
-/// What an op that is no loop does with memory.
+/// What an op that is not a loop does with memory.
 pub fn touch(graph: &Graph, op: OpId) -> Touch {
     match (graph.kind(op).base(), graph.operands(op)) {
         ("load", &[buffer, index]) => Touch::Reads(buffer, index),

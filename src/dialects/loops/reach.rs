@@ -7,7 +7,7 @@ use super::{Carried, Chosen, Elem, For, If, Kernel, Prim, Reg, Stmt, Ty, While};
 use crate::dialects::scalar::{Binary, Compare, Unary};
 use crate::tensor::Scalar;
 
-/// Bounds and steps of loops are no larger, so that the index behind the last iteration is a number too.
+/// Bounds and steps of loops are no larger, so that the index after the last iteration is a number too.
 pub const FARTHEST: i64 = 1 << 61;
 
 /// The least and the greatest number that a register may hold.
@@ -98,7 +98,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// A carried number behind its loop: that of the last iteration, or the first if there was none.
+    /// A carried number after its loop: that of the last iteration, or the first if there was none.
     fn after(&self, c: &Carried, runs: bool) -> Option<Interval> {
         let init = self.of(c.init);
         if !runs {

@@ -55,7 +55,7 @@ static OPS: &[OpDef] = &[
     ),
     acting(
         "loop::require(...) -> ...",
-        // What it guards stays behind it.
+        // What it guards stays after it.
         Effects::WRITES_WORLD,
         "Ends the kernel with the error that the attribute `message` is where its operand does not hold.",
     ),

@@ -1,4 +1,4 @@
-//! The `mkldnn` dialect: layers with a function behind, as PyTorch's oneDNN computes them, and what
+//! The `mkldnn` dialect: layers followed by a function, as PyTorch's oneDNN computes them, and what
 //! `torch.jit.optimize_for_inference` writes. Tensors have no layout of their own here: reordered weights are the weights, and
 //! the ops compute what the plain ones compute. The plain forms that `aten` names are in `aten::mkldnn`.
 
@@ -13,7 +13,7 @@ use crate::value::Value;
 /// All rows.
 pub static TABLES: &[&[OpDef]] = &[POINTWISE, INFERENCE];
 
-/// The function behind a layer, named by `attr`: the end of a composite's text.
+/// The function after a layer, named by `attr`: the end of a composite's text.
 macro_rules! then_function {
     ($($text:literal)*) => {
         concat!($($text,)* "    if attr == \"none\":
@@ -67,21 +67,21 @@ static POINTWISE: &[OpDef] = &[
     Y = torch.convolution(X, W, B, stride, padding, dilation, False, [0], groups)
 "),
     )
-    .doc("a convolution with a function behind"),
+    .doc("a convolution followed by a function"),
     composite(
         "mkldnn::_convolution_transpose_pointwise(Tensor X, Tensor W, Tensor? B, int[] padding, int[] output_padding, int[] stride, int[] dilation, int groups, str attr, Scalar?[] scalars, str? algorithm) -> Tensor Y",
         then_function!("def _convolution_transpose_pointwise(X: Tensor, W: Tensor, B: Optional[Tensor], padding: List[int], output_padding: List[int], stride: List[int], dilation: List[int], groups: int, attr: str, scalars: List[Optional[number]], algorithm: Optional[str]) -> Tensor:
     Y = torch.convolution(X, W, B, stride, padding, dilation, True, output_padding, groups)
 "),
     )
-    .doc("a transposed convolution with a function behind"),
+    .doc("a transposed convolution followed by a function"),
     composite(
         "mkldnn::_linear_pointwise(Tensor X, Tensor W, Tensor? B, str attr, Scalar?[] scalars, str? algorithm) -> Tensor Y",
         then_function!("def _linear_pointwise(X: Tensor, W: Tensor, B: Optional[Tensor], attr: str, scalars: List[Optional[number]], algorithm: Optional[str]) -> Tensor:
     Y = torch.nn.functional.linear(X, W, B)
 "),
     )
-    .doc("a linear layer with a function behind"),
+    .doc("a linear layer followed by a function"),
     composite(
         "mkldnn::_linear_pointwise.binary(Tensor X, Tensor other, Tensor W, Tensor? B, str attr) -> Tensor Y",
         concat!(then_binary!("attr", "def _linear_pointwise(X: Tensor, other: Tensor, W: Tensor, B: Optional[Tensor], attr: str) -> Tensor:
@@ -106,7 +106,7 @@ static POINTWISE: &[OpDef] = &[
     return Y
 "),
     )
-    .doc("a convolution joined with a second tensor, with relu or nothing behind"),
+    .doc("a convolution combined with a second tensor, optionally followed by relu"),
     composite(
         "mkldnn::_convolution_pointwise_.binary(Tensor(a!) other, Tensor X, Tensor W, Tensor? B, int[] padding, int[] stride, int[] dilation, int groups, str binary_attr, Scalar? alpha, str? unary_attr, Scalar?[] unary_scalars, str? unary_algorithm) -> Tensor(a!) Y",
         "def _convolution_pointwise_(other: Tensor, X: Tensor, W: Tensor, B: Optional[Tensor], padding: List[int], stride: List[int], dilation: List[int], groups: int, binary_attr: str, alpha: Optional[number], unary_attr: Optional[str], unary_scalars: List[Optional[number]], unary_algorithm: Optional[str]) -> Tensor:
@@ -123,7 +123,7 @@ static POINTWISE: &[OpDef] = &[
     return other.copy_(Y)
 ",
     )
-    .doc("a convolution added to a tensor in place, with relu or nothing behind"),
+    .doc("a convolution added to a tensor in place, optionally followed by relu"),
     composite(
         "mkldnn::_reorder_convolution_weight(Tensor self, int[2] padding=0, int[2] stride=1, int[2] dilation=1, int groups=1, int[]? input_size=None) -> Tensor Y",
         "def _reorder_convolution_weight(self: Tensor, padding: List[int], stride: List[int], dilation: List[int], groups: int, input_size: Optional[List[int]]) -> Tensor:

@@ -1,4 +1,4 @@
-//! The `prepacked` dialect: linear layers and convolutions with a clamp behind, whose weights
+//! The `prepacked` dialect: linear layers and convolutions followed by a clamp, whose weights
 //! `torch.utils.mobile_optimizer.optimize_for_mobile` packs for XNNPACK, and convolutions that are packed for oneDNN.
 //! An archive keeps the weights as they were before the packing, so that a context here is these tensors and numbers;
 //! it computes what the plain ops compute.
@@ -21,7 +21,7 @@ static OPS: &[OpDef] = &[
         "prepacked::linear_clamp_prepack(Tensor W, Tensor? B=None, Scalar? output_min=None, Scalar? output_max=None) -> __torch__.torch.classes.xnnpack.LinearOpContext",
         |a| pack(a, LINEAR, Geometry::default()),
     )
-    .doc("a linear layer with a clamp behind, ready to run"),
+    .doc("a linear layer followed by a clamp, ready to run"),
     contraction(
         "prepacked::linear_clamp_run(Tensor X, __torch__.torch.classes.xnnpack.LinearOpContext W_prepack) -> Tensor Y",
         |a| run(a, LINEAR),
@@ -39,7 +39,7 @@ static OPS: &[OpDef] = &[
             pack(a, CONV2D, geometry)
         },
     )
-    .doc("a convolution with a clamp behind, ready to run"),
+    .doc("a convolution followed by a clamp, ready to run"),
     contraction(
         "prepacked::conv2d_clamp_run(Tensor X, __torch__.torch.classes.xnnpack.Conv2dOpContext W_prepack) -> Tensor Y",
         |a| run(a, CONV2D),
@@ -58,7 +58,7 @@ static OPS: &[OpDef] = &[
             pack(a, TRANSPOSED, geometry)
         },
     )
-    .doc("a transposed convolution with a clamp behind, ready to run"),
+    .doc("a transposed convolution followed by a clamp, ready to run"),
     contraction(
         "prepacked::conv2d_transpose_clamp_run(Tensor X, __torch__.torch.classes.xnnpack.TransposeConv2dOpContext W_prepack) -> Tensor Y",
         |a| run(a, TRANSPOSED),
@@ -79,7 +79,7 @@ static OPS: &[OpDef] = &[
             one(Value::Object(Object::with_native(Symbol::new(MKLDNN), native)))
         },
     )
-    .doc("a convolution with relu or nothing behind, ready to run on inputs of a size"),
+    .doc("a convolution optionally followed by relu, ready to run on inputs of a size"),
     contraction(
         "mkldnn_prepacked::conv2d_run(Tensor X, __torch__.torch.classes.mkldnn.ConvOpContext W_prepack) -> Tensor Y",
         |a| run(a, MKLDNN),
@@ -99,7 +99,7 @@ const TRANSPOSED: &str = "__torch__.torch.classes.xnnpack.TransposeConv2dOpConte
 pub static CLASSES: &[CustomClass] = &[
     CustomClass {
         name: LINEAR,
-        summary: "a linear layer with a clamp behind",
+        summary: "a linear layer followed by a clamp",
         set_state: |state| {
             let [weight, bias, low, high] = parts(state)?;
             restored(LINEAR, [weight, bias, low, high], Geometry::default())
@@ -109,7 +109,7 @@ pub static CLASSES: &[CustomClass] = &[
     },
     CustomClass {
         name: CONV2D,
-        summary: "a convolution with a clamp behind",
+        summary: "a convolution followed by a clamp",
         set_state: |state| {
             let [weight, bias, stride, padding, dilation, groups, low, high] = parts(state)?;
             let geometry = Geometry {
@@ -132,7 +132,7 @@ pub static CLASSES: &[CustomClass] = &[
     },
     CustomClass {
         name: TRANSPOSED,
-        summary: "a transposed convolution with a clamp behind",
+        summary: "a transposed convolution followed by a clamp",
         set_state: |state| {
             let [weight, bias, stride, padding, output_padding, dilation, groups, low, high] = parts(state)?;
             let geometry = Geometry {
@@ -156,7 +156,7 @@ pub static CLASSES: &[CustomClass] = &[
     },
     CustomClass {
         name: MKLDNN,
-        summary: "a convolution with relu or nothing behind",
+        summary: "a convolution optionally followed by relu",
         set_state: |state| {
             let [weight, bias, stride, padding, dilation, groups, input, attr] = parts(state)?;
             let geometry = Geometry {
@@ -183,7 +183,7 @@ pub static CLASSES: &[CustomClass] = &[
     },
 ];
 
-/// The least result of a layer with a function behind.
+/// The least result of a layer followed by a function.
 fn function(attr: &str) -> Result<Value> {
     match attr {
         "none" => Ok(Value::None),
@@ -234,7 +234,7 @@ impl Context {
         Ok(Context { class, weight, bias, geometry, low: bound(low)?, high: bound(high)? })
     }
 
-    /// What an archive has of it; `between` stands behind weight and bias.
+    /// What an archive has of it; `between` follows weight and bias.
     fn state(&self, between: impl FnOnce(&Geometry) -> Vec<Value>) -> Vec<Value> {
         let bound = |bound: Option<Scalar>| bound.map_or(Value::None, |x| Value::Float(x.to_f64()));
         let bias = self.bias.clone().map_or(Value::None, Value::Tensor);
@@ -313,7 +313,7 @@ fn restored(class: &'static str, parts: [&Value; 4], geometry: Geometry) -> Resu
     Ok(Arc::new(Context::new(class, parts, geometry)?))
 }
 
-/// The items of a state, of which there must be so many.
+/// The items of a state, which must have this length.
 fn parts<const N: usize>(state: &Value) -> Result<[&Value; N]> {
     let items = state.to_tuple()?.items();
     let all: Vec<&Value> = items.iter().collect();
@@ -327,7 +327,7 @@ fn pair(value: &Value) -> Result<Vec<i64>> {
     match ints.as_slice() {
         [_, _] => Ok(ints),
         [one] => Ok(vec![*one; 2]),
-        _ => Err(Diagnostic::input(format!("{ints:?} stands where two ints are needed"))),
+        _ => Err(Diagnostic::input(format!("{ints:?} where two ints are needed"))),
     }
 }
 

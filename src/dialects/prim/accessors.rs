@@ -1,4 +1,4 @@
-//! What a tensor or device tells about itself, and moving data between tensors and numbers.
+//! Properties of tensors and devices, and moving data between tensors and numbers.
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, host, one, opaque, view};
@@ -56,7 +56,7 @@ pub static OPS: &[OpDef] = &[
     host("prim::is_mkldnn(Tensor a) -> bool", never).doc("no tensor has this layout here"),
     host("prim::is_quantized(Tensor a) -> bool", |a| one(a.tensor(0)?.is_quantized()))
         .facts(&[Fact::Metadata, Fact::Nested])
-        .doc("whether its elements are integers that stand for real numbers"),
+        .doc("whether its elements are integers that represent real numbers"),
     host("prim::is_nested(Tensor a) -> bool", |a| one(a.tensor(0)?.lengths().is_some()))
         .facts(&[Fact::Metadata, Fact::Nested])
         .doc("whether its entries have lengths of their own"),

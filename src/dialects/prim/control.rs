@@ -13,7 +13,7 @@ pub static OPS: &[OpDef] = &[
         .laws(&[Law::Structure(Structure::Branches)])
         .doc("runs one of two blocks"),
     control("prim::Loop(int max_trip_count, bool cond, ...) -> ...")
-        .laws(&[Law::Structure(Structure::Turns)])
+        .laws(&[Law::Structure(Structure::Loop)])
         .doc("runs a block while its condition holds and iterations remain"),
     control("prim::CallFunction(Any function, ...) -> ...").effects(CALL).doc("calls a function"),
     control("prim::CallMethod(Any self, ...) -> ...")
@@ -33,7 +33,7 @@ pub static OPS: &[OpDef] = &[
         .doc("raises an exception of a class with a message"),
     host("prim::RefuseCall(str reason) -> ()", refuse)
         .effects(Effects::MAY_RAISE.union(Effects::NEVER_RETURNS).union(Effects::WRITES_WORLD))
-        .doc("raises RuntimeError: why PyTorch does not run the function that it stands in, found when it is first called"),
+        .doc("raises RuntimeError: why PyTorch does not run the enclosing function, found when it is first called"),
     host("prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)", if_then_else)
         .doc("one of two values that are both computed"),
     host("prim::unchecked_cast(t x) -> t", unchanged)

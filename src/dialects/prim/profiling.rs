@@ -1,4 +1,4 @@
-//! What TorchScript's profiling executor puts into graphs: ops that look at values, checks of types, points where a graph is left,
+//! What TorchScript's profiling executor puts into graphs: ops that profile values, checks of types, points where a graph is left,
 //! and gradients that may be undefined (None here). Passes make them; this file says what they mean when they run. It does not
 //! know how graphs are profiled or left.
 
@@ -17,7 +17,7 @@ use crate::value::Value;
 pub const PROFILE: &str = "prim::profile";
 /// Counts how often an optional value is there: attribute `none_counts`.
 pub const PROFILE_OPTIONAL: &str = "prim::profile_ivalue";
-/// A value of which the result's type is taken to be true.
+/// A value assumed to have the result's type.
 pub const GUARD: &str = "prim::Guard";
 /// The same with a way out: the rest of the function without what leans on the type.
 pub const BAILOUT: &str = "prim::BailOut";
@@ -72,7 +72,7 @@ pub static OPS: &[OpDef] = &[
         .doc("its operands, and whether each of them requires grad or does not, as its type of `types` says"),
     control("prim::FallbackGraph(...) -> ...")
         .effects(Effects::NONE)
-        .doc("work as it was before it leaned on types; made by guard-types and specialize-autogradzero"),
+        .doc("the work before it was specialized to types; created by guard-types and specialize-autogradzero"),
     control("prim::TensorExprGroup(...) -> ...")
         .effects(Effects::NONE)
         .doc("what TorchScript compiles as one kernel; runs op by op here"),
@@ -91,7 +91,7 @@ pub static OPS: &[OpDef] = &[
 
 const GRAD_OF_BLOCKS: &[Region] = &[Region { takes: &[], gives: &[Slot::Results] }];
 
-/// Whether all is true of a value that a type says. Of what is no tensor, types say nothing that has to be checked here; None
+/// Whether all is true of a value that a type says. Of what is not a tensor, types say nothing that has to be checked here; None
 /// is the undefined tensor.
 pub fn holds(ty: &Type, value: &Value, records: bool) -> bool {
     match (ty.kind(), value) {
@@ -145,7 +145,7 @@ fn guard(args: &Args<'_>) -> Result<Outputs> {
     }
 }
 
-/// The type of a value as a profile tells it.
+/// The type of a value as a profile recorded it.
 pub fn shown(value: &Value, records: bool) -> Type {
     match value {
         Value::Tensor(tensor) => {

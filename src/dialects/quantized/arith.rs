@@ -301,7 +301,7 @@ fn requantized(tensor: &Tensor, out: Params, zero_point: i64, least: i64) -> Res
     map(tensor, out, move |x| rounder.integer(own.real(x)).max(least))
 }
 
-/// A number multiplied changes the scale; a negative one turns the integers round, 0 gives 0.
+/// A number multiplied changes the scale; a negative one negates the integers, 0 gives 0.
 fn mul_number(tensor: &Tensor, number: f64, epilogue: Epilogue) -> Result<Tensor> {
     let own = Params::of(tensor)?;
     let (low, high) = tensor.dtype().quantized_range().ok_or_else(|| not_supported(tensor.dtype()))?;

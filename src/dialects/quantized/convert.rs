@@ -1,5 +1,5 @@
-//! To and from quantized tensors: `quantize_per_tensor` and its kin, `dequantize`, `int_repr`, and what a quantized
-//! tensor tells of itself.
+//! To and from quantized tensors: `quantize_per_tensor` and similar functions, `dequantize`, `int_repr`, and a quantized
+//! tensor's own properties.
 
 use super::ints::{Params, Quant, dense, dispatch_quant, from_memory, in_memory, not_supported, quantizer};
 use crate::diag::{Diagnostic, Result};
@@ -167,7 +167,7 @@ pub fn chosen(tensor: &Tensor, dtype: DType, reduce_range: bool) -> Result<Param
 pub fn choose(least: f32, most: f32, low: i64, high: i64, reduce_range: bool) -> Params {
     let (low, high) = if reduce_range { (low / 2, high / 2) } else { (low, high) };
     let (mut least, mut most) = (least.min(0.0), most.max(0.0));
-    // The scale is a float32 whose reciprocal is finite, and large enough to be told from 0.
+    // The scale is a float32 whose reciprocal is finite, and large enough to differ from 0.
     let mut scale = (f64::from(most) - f64::from(least)) / (high - low) as f64;
     if scale as f32 == 0.0 || (1.0 / scale as f32).is_infinite() {
         scale = 0.1;

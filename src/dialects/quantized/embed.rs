@@ -171,7 +171,7 @@ pub(super) fn sum_bags(a: &Args<'_>, table: &Table) -> Result<Outputs> {
     for (bounds, sums) in starts.windows(2).zip(out.chunks_mut(table.width.max(1))) {
         let range = usize::try_from(bounds[0]).ok().zip(usize::try_from(bounds[1]).ok());
         let Some((from, to)) = range.filter(|(from, to)| from <= to && *to <= positions.len()) else {
-            return Err(Diagnostic::runtime("offsets of bags must not fall nor lie outside of the indices"));
+            return Err(Diagnostic::runtime("offsets of bags must not decrease or exceed the indices"));
         };
         for at in from..to {
             let row = match &left_out {

@@ -91,7 +91,7 @@ impl Params {
         Arc::new(Quantizer::PerTensor { scale: self.scale, zero_point: self.zero_point })
     }
 
-    /// What turns real numbers into integers.
+    /// The conversion of real numbers to integers.
     pub fn rounder(self, dtype: DType) -> Rounder {
         let (low, high) = dtype.quantized_range().unwrap_or((0, 0));
         let (in_floats, nan) = (dtype == DType::QI32, i64::from(i32::MIN));

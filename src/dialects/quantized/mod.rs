@@ -1,4 +1,4 @@
-//! The `quantized` dialect: operators on tensors of integers that stand for real numbers, and what the operators of
+//! The `quantized` dialect: operators on tensors of integers that represent real numbers, and what the operators of
 //! `aten` do with such tensors. Weights are packed once, in objects of classes of their own (`packed`). Numbers are
 //! rounded as PyTorch's x86 engine rounds them. It does not know how archives store what it packs.
 

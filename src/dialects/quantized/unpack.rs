@@ -1,4 +1,4 @@
-//! What packed weights tell of themselves: the weight and bias as they were, stride, padding and the like.
+//! Properties of packed weights: the weight and bias as they were, stride, padding and the like.
 
 use super::packed::{ConvWeights, payload};
 use crate::diag::Result;

@@ -81,7 +81,7 @@ pub fn arange(operands: &Operands<'_>) -> Results {
     one(made(operands, Some(default), Some(vec![size]))?)
 }
 
-/// Tensors one behind the other.
+/// Tensors one after the other.
 pub fn cat(operands: &Operands<'_>) -> Results {
     if let Some(part) = operands.each_tensor("tensors") {
         let dim = operands.int("dim");
@@ -261,7 +261,7 @@ pub fn repeat(operands: &Operands<'_>) -> Results {
     one(operands.result(first, first.dtype, sizes))
 }
 
-/// The places of elements: how many there are hangs on the elements, how many numbers each has on the rank.
+/// The places of elements: how many there are depends on the elements, how many numbers each has on the rank.
 pub fn places(operands: &Operands<'_>) -> Results {
     let rank = operands.first()?.sizes.as_ref().map(|s| s.len() as i64);
     let sizes = rank.map(|rank| vec![operands.fresh(), Dim::Known(rank)]);

@@ -53,8 +53,8 @@ pub fn group_norm(operands: &Operands<'_>) -> Results {
     Some(results)
 }
 
-/// `native_batch_norm` and its kin: the result, then mean and deviation of each channel, which are empty where the running
-/// ones are used. The functional form gives the running ones, too.
+/// `native_batch_norm` and similar functions: the result, then mean and deviation of each channel, which are empty where the
+/// running ones are used. The functional form gives the running ones, too.
 pub fn batch_norm(operands: &Operands<'_>) -> Results {
     let schema = operands.op.schema().ok()?;
     let trains = match schema.argument_index("training") {
@@ -174,7 +174,7 @@ pub fn affine_grid(operands: &Operands<'_>) -> Results {
     })
 }
 
-/// Bags of rows of a table: a row for each bag. What the other results hold hangs on the mode.
+/// Bags of rows of a table: a row for each bag. What the other results hold depends on the mode.
 pub fn bags(operands: &Operands<'_>) -> Results {
     let (weight, offsets) = (operands.first()?, operands.tensor("offsets")?);
     let count = match (offsets.sizes.as_deref()?, operands.bool("include_last_offset")?) {

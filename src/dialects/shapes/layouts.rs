@@ -9,7 +9,7 @@ use crate::tensor::pointwise::Walk;
 use crate::tensor::view::{self, dense_like};
 use crate::tensor::{Dims, Layout, channels_last_strides, contiguous_strides};
 
-/// The layout that a type tells, where it tells all of it.
+/// The layout in a type, if it is complete.
 pub fn of_type(ty: &TensorType) -> Option<Layout> {
     let sizes: Vec<i64> = ty.sizes.as_deref()?.iter().map(|d| d.known()).collect::<Option<_>>()?;
     let strides: Vec<i64> = ty.strides.as_deref()?.iter().copied().collect::<Option<_>>()?;

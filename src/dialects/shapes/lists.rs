@@ -1,6 +1,7 @@
 //! Lists and dictionaries that ops make of others.
 
 use super::{Known, Operands, Results};
+use crate::ir::Dim;
 
 /// Items of a sum of lists up to which each is known by itself.
 const MAX_JOINED: usize = 64;
@@ -16,7 +17,7 @@ pub fn some(operands: &Operands<'_>) -> Results {
     Some(vec![parts_of([list])])
 }
 
-/// The items of two lists, one behind the other.
+/// The items of two lists, one after the other.
 pub fn joined(operands: &Operands<'_>) -> Results {
     let (first, second) = (operands.at(0)?, operands.at(1)?);
     Some(vec![match (first, second) {
@@ -32,8 +33,32 @@ pub fn joined(operands: &Operands<'_>) -> Results {
 
 /// A list with the argument `el` in the place of an item.
 pub fn replaced(operands: &Operands<'_>) -> Results {
+    if let Some(exactly) = replaced_at(operands) {
+        return Some(vec![exactly]);
+    }
     let items = operands.get("el").map_or(Known::Nothing, |el| Known::Items(vec![el.clone()]));
     Some(vec![parts_of([operands.at(0)?, &items])])
+}
+
+/// The same where length and place are known.
+fn replaced_at(operands: &Operands<'_>) -> Option<Known> {
+    let (Known::Int(Dim::Known(n)), el) = (operands.get("idx")?, operands.get("el")?) else { return None };
+    let place = |len: usize| usize::try_from(if *n < 0 { n + len as i64 } else { *n }).ok();
+    match (operands.at(0)?, el) {
+        (Known::Ints(dims), Known::Int(dim)) => {
+            let mut dims = dims.clone();
+            let at = place(dims.len())?;
+            *dims.get_mut(at)? = *dim;
+            Some(Known::Ints(dims))
+        }
+        (Known::Items(items), el) => {
+            let mut items = items.clone();
+            let at = place(items.len())?;
+            *items.get_mut(at)? = el.clone();
+            Some(Known::items(items))
+        }
+        _ => None,
+    }
 }
 
 /// A list of items of which it is only known that they are among those of the others.

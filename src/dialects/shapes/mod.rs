@@ -50,7 +50,7 @@ pub enum Known {
     Each(Box<Known>),
 }
 
-/// So many parts of parts are known of one value.
+/// Maximum number of nested parts that are tracked of one value.
 const MAX_PARTS: usize = 4096;
 
 impl Known {
@@ -68,7 +68,7 @@ impl Known {
         Known::Items(items)
     }
 
-    /// What a type alone tells.
+    /// What is known from a type alone.
     pub fn of_type(ty: &Type) -> Known {
         let mut left = MAX_PARTS;
         Known::of_type_within(ty, &mut left)
@@ -366,7 +366,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// The dtype that an argument asks for: `Ok(None)` where it is `None`, `Err` where nobody knows.
+    /// The dtype that an argument asks for: `Ok(None)` where it is `None`, `Err` where it is unknown.
     pub fn dtype(&self, name: &str) -> Result<Option<DType>, Unknown> {
         match self.get(name) {
             Some(Known::None) | None => Ok(None),
@@ -391,7 +391,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// A symbol that nobody has seen.
+    /// A fresh symbol.
     pub fn fresh(&self) -> Dim {
         self.symbols.set(self.symbols.get() - 1);
         Dim::Symbol(self.symbols.get())
@@ -434,7 +434,7 @@ impl<'a> Operands<'a> {
         result
     }
 
-    /// The memory format that is asked for, [`PRESERVE`] where none is; None where nobody knows.
+    /// The memory format that is asked for, [`PRESERVE`] where none is; None where it is unknown.
     pub fn memory_format(&self) -> Option<i64> {
         match self.get("memory_format") {
             Some(Known::Int(dim)) => dim.known(),
@@ -600,7 +600,7 @@ pub fn infer(operands: &Operands<'_>) -> Results {
     let plain = plain.map(|results| match op.def().family {
         // What joins says how its result lies.
         Family::Gather if matches!(op.def().part, Some(LayerPart::Join)) => results,
-        // A copy of what a rule of views looks at: it has an order of its own.
+        // A copy of what a rule of views reads: it has an order of its own.
         Family::Gather => results.into_iter().map(forget_view).collect(),
         _ => results,
     });

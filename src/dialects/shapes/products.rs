@@ -260,7 +260,7 @@ pub fn adaptive(operands: &Operands<'_>) -> Results {
     let wanted = operands.dims("output_size");
     let sizes = input.sizes.as_deref().zip(wanted).and_then(|(input, wanted)| {
         let first = input.len().checked_sub(wanted.len())?;
-        // A size of None keeps what is there; it is not told apart from an unknown one.
+        // A size of None keeps what is there; it is not distinguished from an unknown one.
         wanted.iter().all(|d| *d != Dim::Unknown).then(|| [&input[..first], &wanted].concat())
     });
     one(operands.following_image(input, input.dtype, sizes))

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Larger operands, in elements all together, are not tried where a kernel computes.
 const MAX_COMPUTED: i64 = 1 << 16;
-/// Nor where it only moves elements or looks at them: memory that nobody touches costs nothing.
+/// Nor where it only moves elements or reads them: untouched memory costs nothing.
 const MAX_LOOKED_AT: i64 = 1 << 22;
 /// Bytes that a trial may take, with its results: a number among the operands may ask for any size.
 const MAX_BYTES: u64 = 1 << 28;
@@ -63,7 +63,7 @@ fn has_symbol(known: &Known) -> bool {
     }
 }
 
-/// Rank and dtype, where two trials agree; every size may hang on a symbol.
+/// Rank and dtype, where two trials agree; every size may depend on a symbol.
 fn same_kind(operands: &Operands<'_>, a: &Known, b: &Known) -> Option<Known> {
     match (a, b) {
         (Known::Tensor(a), Known::Tensor(b)) => {
@@ -122,7 +122,7 @@ pub(super) fn lying(operands: &Operands<'_>, mut results: Vec<Known>) -> Vec<Kno
     results
 }
 
-/// Whether some tensor has sizes that are numbers, and strides that nobody knows.
+/// Whether some tensor has sizes that are numbers, and unknown strides.
 fn is_open(known: &Known) -> bool {
     match known {
         Known::Tensor(t) => t.strides.is_none() && t.sizes.as_deref().and_then(layouts::numbers).is_some(),
@@ -290,7 +290,7 @@ fn value(ty: &Type, known: &Known, how: How, room: &mut i64) -> Option<Value> {
     })
 }
 
-/// Elements from the first to behind the last one.
+/// Elements from the first to after the last one.
 fn span(layout: &Layout) -> i64 {
     let reach = |(size, stride): (&i64, &i64)| (size - 1).saturating_mul(*stride);
     let dims = layout.sizes.iter().zip(&layout.strides);

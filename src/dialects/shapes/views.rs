@@ -1,4 +1,4 @@
-//! Other looks at one storage, and their copies.
+//! Other views of one storage, and their copies.
 
 use super::{Known, Operands, PRESERVE, Results, layouts, one, product, wrap};
 use crate::dialects::Fact;
@@ -30,7 +30,7 @@ fn fits(sizes: Option<&[Dim]>, layout: &Layout) -> bool {
     sizes.is_some_and(|sizes| sizes.iter().map(|d| d.known()).eq(layout.sizes.iter().map(|n| Some(*n))))
 }
 
-/// A look at a layout in other sizes; row-major where the op copies what it cannot look at.
+/// A view of a layout in other sizes; row-major where the op copies what it cannot view.
 fn in_sizes(operands: &Operands<'_>, layout: &Layout, sizes: &[Dim]) -> Option<Layout> {
     let sizes: Vec<i64> = sizes.iter().map(|d| d.known().filter(|n| *n >= 0)).collect::<Option<_>>()?;
     let count = sizes.iter().try_fold(1i64, |n, size| n.checked_mul(*size))?;
@@ -120,7 +120,7 @@ pub fn reshape(operands: &Operands<'_>) -> Results {
         first.sizes.as_deref().and_then(super::dense).is_some_and(|s| first.strides.as_ref() == Some(&s));
     let strides = match is_dense {
         true => super::dense(&sizes),
-        // Strides that are asked for are no business of sizes.
+        // Requested strides do not affect sizes.
         false if operands.get("stride").is_some() => None,
         false => layouts::of_type(first)
             .and_then(|layout| in_sizes(operands, &layout, &sizes))
@@ -368,7 +368,7 @@ pub fn split(operands: &Operands<'_>) -> Results {
     })
 }
 
-/// So many pieces along one dimension.
+/// A number of pieces along one dimension.
 pub fn chunk(operands: &Operands<'_>) -> Results {
     pieces(operands, |size| {
         let chunks = operands.int("chunks").filter(|c| *c > 0)?;
@@ -404,7 +404,7 @@ pub fn unbind(operands: &Operands<'_>) -> Results {
     Some(vec![Known::Items(vec![piece; count])])
 }
 
-/// More pieces are not told one by one.
+/// More pieces are not tracked one by one.
 const MAX_PIECES: usize = 1024;
 
 fn pieces(operands: &Operands<'_>, lengths: impl Fn(i64) -> Option<Vec<i64>>) -> Results {
@@ -420,7 +420,7 @@ fn pieces(operands: &Operands<'_>, lengths: impl Fn(i64) -> Option<Vec<i64>>) ->
     Some(vec![Known::Items(lengths.into_iter().map(piece).collect())])
 }
 
-/// Nothing is said: the sizes hang on more than the operands' types, or nobody has written a rule.
+/// Unknown: the sizes depend on more than the operands' types, or there is no rule.
 pub fn nothing(_: &Operands<'_>) -> Results {
     None
 }

@@ -9,7 +9,7 @@ use super::{Effects, Registry};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use std::sync::Arc;
 
-/// Words that begin what a dialect file declares.
+/// Keywords that begin declarations in a dialect file.
 pub const KEYWORDS: &[&str] = &[
     "dialect",
     "op",

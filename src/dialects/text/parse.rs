@@ -219,7 +219,7 @@ impl Reader<'_> {
             let message = format!("op {} is not of the dialect '{}'", op.name(), self.dialect);
             return Err(self
                 .error(&schema, message)
-                .hint("ops of other dialects stand in files of their own"));
+                .hint("ops of other dialects are declared in files of their own"));
         }
         // Parsed alone, so that its error stands at the schema.
         let parsed = crate::ir::parse_schema(&op.schema);

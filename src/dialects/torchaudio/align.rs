@@ -68,7 +68,7 @@ fn likeliest<R: Real>(log_probs: &[R], classes: usize, labels: &[i64], blank: i6
     viterbi(log_probs, classes, labels, blank, |x| x)
 }
 
-/// States are the labels with a blank before, between and behind them. A step stays, goes to the next state, or skips
+/// States are the labels with a blank before, between and after them. A step stays, goes to the next state, or skips
 /// the blank between two different labels; among equals staying wins.
 fn viterbi<R: Real>(
     log_probs: &[R],

@@ -6,7 +6,7 @@ use super::{OpDef, composite};
 /// All rows, in the order of registration.
 pub static TABLES: &[&[OpDef]] = &[EXPERTS];
 
-/// Rows of `input` are sorted by expert; `offs` says where each expert's rows end. Rows behind all of them are 0.
+/// Rows of `input` are sorted by expert; `offs` says where each expert's rows end. Rows after all of them are 0.
 static EXPERTS: &[OpDef] = &[
     composite(
         "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",

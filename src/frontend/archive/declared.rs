@@ -1,5 +1,5 @@
-//! Whether the values that an archive holds are of the types that its classes declare. It looks at the tree and builds
-//! nothing; a pair of value and type that was met before is not looked at again, so that shared values cost nothing.
+//! Whether the values that an archive holds are of the types that its classes declare. It reads the tree and builds
+//! nothing; a pair of value and type that was met before is not revisited, so that shared values cost nothing.
 
 use super::pickle::{Node, NodeId, Pickle};
 use crate::diag::{Diagnostic, Result};
@@ -39,7 +39,7 @@ impl<'a> Declared<'a> {
             if misfit.0 == value {
                 String::new()
             } else {
-                format!(" where a {} must stand", misfit.1.annotation())
+                format!(" where a {} is required", misfit.1.annotation())
             },
         ));
         Err(error.hint("save the model again with torch.jit.save"))
@@ -59,7 +59,7 @@ impl<'a> Declared<'a> {
         None
     }
 
-    /// Whether a value is of a type, as far as it tells without its parts, which are put on the list.
+    /// Whether a value is of a type, as far as it is known without its parts, which are put on the list.
     fn look(&self, pickle: &Pickle, id: NodeId, ty: &'a Type, work: &mut Vec<(NodeId, &'a Type)>) -> bool {
         use TypeKind as K;
         match (ty.kind(), pickle.node(id)) {
@@ -85,7 +85,7 @@ impl<'a> Declared<'a> {
         }
     }
 
-    /// Whether a value is of the kind that a type is of; parts are not looked at.
+    /// Whether a value is of the kind that a type is of; parts are not examined.
     fn is_kind(&self, node: &Node, ty: &Type) -> bool {
         use TypeKind as K;
         match (ty.kind(), node) {

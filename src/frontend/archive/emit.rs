@@ -79,7 +79,7 @@ impl Emitter<'_> {
         self.call_with(schema, &chosen, rest)
     }
 
-    /// A call of an operator by its schema, with a value for each of its arguments that are given, and those behind them.
+    /// A call of an operator by its schema, with a value for each of its arguments that are given, and those after them.
     pub(super) fn call_with(
         &mut self,
         schema: &Schema,

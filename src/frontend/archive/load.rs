@@ -332,7 +332,7 @@ impl<'a> Builder<'a> {
             Node::Enum(member) => self.enum_member(&member.class, &at(&member.value))?,
             Node::Global(_) | Node::Storage(_) => {
                 return Err(Diagnostic::input(
-                    "the pickle holds a global or storage where a value must stand",
+                    "the pickle has a global or storage where a value is required",
                 ));
             }
         })

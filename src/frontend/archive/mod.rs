@@ -50,7 +50,7 @@ use indexmap::IndexMap;
 pub struct Archive {
     bytes: Bytes,
     directory: zip::Directory,
-    /// What stands in pickles elsewhere, by their names, where the file is no zip file.
+    /// What stands in pickles elsewhere, by their names, where the file is not a zip file.
     trees: IndexMap<&'static str, Pickle>,
     limits: Limits,
     version: u64,
@@ -115,12 +115,12 @@ impl Archive {
         Self::from_bytes_with(bytes, limits).map_err(named)
     }
 
-    /// Opens a file by mapping it into memory, so that only what is looked at is read.
+    /// Opens a file by mapping it into memory, so that only what is examined is read.
     ///
     /// # Safety
-    /// Nobody, of this process or another, may change or shorten the file as long as the archive lives, or a tensor that
+    /// No process may change or truncate the file as long as the archive lives, or a tensor that
     /// was loaded from it: memory that counts as constant would change, what was checked would no longer hold, and the
-    /// system ends a program that reads behind the end of a shortened file.
+    /// system ends a program that reads past the end of a shortened file.
     #[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]
     pub unsafe fn map(path: impl AsRef<Path>, limits: Limits) -> Result<Archive> {
         let path = path.as_ref();
@@ -146,7 +146,7 @@ impl Archive {
         if problems.is_empty() { Ok(archive) } else { Err(problems.remove(0)) }
     }
 
-    /// Opens whatever has a table of contents, to look at it: with it, what a model may not have.
+    /// Opens whatever has a table of contents, to inspect it: with it, what a model may not have.
     pub fn open_leniently(path: impl AsRef<Path>) -> Result<(Archive, Vec<Diagnostic>)> {
         let path = path.as_ref();
         let limits = Limits::default();
@@ -395,7 +395,7 @@ impl Archive {
         let name = format!("{stem}/{}", storage.key);
         let Some(entry) = self.entry(&name) else {
             return Err(Diagnostic::input(format!(
-                "a tensor lies in `{name}`, which the archive does not have"
+                "a tensor is stored in `{name}`, which the archive does not have"
             )));
         };
         if entry.size < storage.bytes() {

@@ -1,4 +1,4 @@
-//! What a file is that is no TorchScript model, by what is in it and not by its name, and what its owner can do. It looks
+//! What a file is that is not a TorchScript model, by what is in it and not by its name, and what its owner can do. It looks
 //! at the first bytes, or at the names of a zip file's entries, and reads nothing else.
 
 use crate::diag::Diagnostic;
@@ -6,7 +6,7 @@ use crate::diag::Diagnostic;
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// In words: "a safetensors file, which has weights and no program".
+    /// As text: "a safetensors file, which has weights and no program".
     pub what: &'static str,
     /// What to do.
     pub hint: &'static str,
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// The kind of a file that is no zip file, by its first bytes; 512 are enough.
+/// The kind of a file that is not a zip file, by its first bytes; 512 are enough.
 pub fn recognize(start: &[u8]) -> Option<Kind> {
     let known =
         STARTS.iter().find(|(at, bytes, _)| start.get(*at..).is_some_and(|rest| rest.starts_with(bytes)));
@@ -105,7 +105,7 @@ pub fn recognize(start: &[u8]) -> Option<Kind> {
     None
 }
 
-/// The kind of a zip file that is no TorchScript model, by the names of its entries, with or without its root folder.
+/// The kind of a zip file that is not a TorchScript model, by the names of its entries, with or without its root folder.
 pub fn recognize_zip<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<Kind> {
     let has =
         |wanted: &str| names.clone().any(|name| name == wanted || name.ends_with(&format!("/{wanted}")));
@@ -164,7 +164,7 @@ fn is_exported_program(name: &str) -> bool {
     name.ends_with(".json") && (name.starts_with("models/") || name.contains("/models/"))
 }
 
-/// The error for a file that is no zip file.
+/// The error for a file that is not a zip file.
 pub(super) fn no_archive(start: &[u8], error: Diagnostic) -> Diagnostic {
     match recognize(start) {
         Some(kind) => Diagnostic::input(format!("this is {}", kind.what)).hint(kind.hint),

@@ -68,7 +68,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Forty digits that tell whether two archives hold the same entries: of their names and of their checksums.
+    /// Forty digits that identify the entries of an archive: of their names and of their checksums.
     pub fn serialization_id(&self) -> String {
         let mut names = 0xcbf2_9ce4_8422_2325u64;
         let mut sums = 0u64;

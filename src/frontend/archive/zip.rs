@@ -1,5 +1,5 @@
 //! The zip container under a strict policy: the central directory, the local headers and the data
-//! descriptors must tell the same story and tile the file without a gap, so that no two readers can see
+//! descriptors must agree and tile the file without a gap, so that no two readers can see
 //! two different models in one file. It knows nothing of pickles, code or tensors.
 //!
 //! A reader of its own, because the policy is the point: it needs each raw field of each header, and the
@@ -83,7 +83,7 @@ fn read_heads<'a>(file: &'a [u8], limits: &Limits) -> Result<Vec<Head<'a>>> {
 /// The bytes of an entry, inflated if need be, with the checksum verified. `name` serves messages.
 pub fn read_entry<'a>(file: &'a [u8], entry: &Entry, name: &str) -> Result<Cow<'a, [u8]>> {
     let range = entry.start as usize..(entry.start + entry.compressed) as usize;
-    let raw = file.get(range).ok_or_else(|| damaged(format!("entry `{name}` lies outside the file")))?;
+    let raw = file.get(range).ok_or_else(|| damaged(format!("entry `{name}` is outside the file")))?;
     let bytes = match entry.method {
         Method::Stored => Cow::Borrowed(raw),
         Method::Deflated => Cow::Owned(inflate(raw, entry.size as usize, name)?),
@@ -121,7 +121,7 @@ fn inflate(raw: &[u8], size: usize, name: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// One record of the central directory, with its local header not yet looked at.
+/// One record of the central directory, with its local header not yet examined.
 struct Head<'a> {
     name: &'a str,
     flags: u16,
@@ -255,7 +255,7 @@ fn read_central<'a>(f: &mut Fields<'a>, end: usize, limits: &Limits, index: u64)
     let extra = f.take(extra)?;
     f.take(comment)?;
     if disk != 0 {
-        return Err(damaged(format!("entry `{name}` is said to lie in another file")));
+        return Err(damaged(format!("entry `{name}` is declared to be in another file")));
     }
     let mut values = [u64::from(size), u64::from(compressed), u64::from(offset)];
     widen(extra, &mut values, name)?;
@@ -464,13 +464,13 @@ fn check_descriptor(tail: &[u8], head: &Head<'_>) -> Result<()> {
 /// Puts the entries under their common root, refusing a second one of a name.
 fn collect(heads: &[Head<'_>]) -> Result<Directory> {
     let Some(root) = heads.first().and_then(|head| head.name.split_once('/')).map(|(root, _)| root) else {
-        return Err(damaged("its entries do not lie in a folder"));
+        return Err(damaged("its entries are not in a folder"));
     };
     let mut entries = IndexMap::with_capacity(heads.len());
     for head in heads {
         let Some(name) = head.name.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')) else {
-            return Err(damaged(format!("entry `{}` lies outside the folder `{root}`", head.name))
-                .hint("repack the archive so that all entries lie in one folder"));
+            return Err(damaged(format!("entry `{}` is outside the folder `{root}`", head.name))
+                .hint("repack the archive so that all entries are in one folder"));
         };
         if name.is_empty() || name.ends_with('/') {
             continue; // a folder has no bytes
@@ -520,7 +520,7 @@ fn damaged(what: impl std::fmt::Display) -> Diagnostic {
         .hint("save the model again with torch.jit.save, or fetch the file again")
 }
 
-/// Says what the file is instead, where its first bytes tell.
+/// Says what the file is instead, if its first bytes identify it.
 fn not_an_archive(file: &[u8]) -> Diagnostic {
     let is = |magic: &[u8]| file.starts_with(magic);
     if is(b"\x80\x02") || is(b"\x80\x04") {

@@ -8,7 +8,7 @@ use crate::dialects::{Effects, Registry, resolve};
 use crate::ir::{AliasInfo, Argument, BlockId, Graph, OpId, Schema, ValueDef, ValueId};
 use hashbrown::HashSet;
 
-/// The effects that a meaning must not hide, with their names in dialect files. Whether an op may raise is no promise.
+/// The effects that a meaning must not hide, with their names in dialect files. Whether an op may raise is not a promise.
 const VISIBLE: &[(Effects, &str)] = &[(Effects::WRITES_WORLD, "writes_world"), (Effects::RANDOM, "random")];
 
 /// Fails, with op and argument, if the meaning of an op writes or gives an argument without a mark, or has an effect that the
@@ -121,7 +121,7 @@ impl Audit<'_> {
         seen
     }
 
-    /// What the n-th parameter of a nested block may be: the first two of a loop are no memory.
+    /// What the n-th parameter of a nested block may be: the first two of a loop are not memory.
     fn before_block(&self, block: BlockId, n: usize, work: &mut Vec<ValueId>) {
         let Some(owner) = self.graph.owner(block) else { return };
         if n > 0 {

@@ -19,7 +19,7 @@ enum Typing {
     None,
     /// Of the only one.
     Stated,
-    /// Of each that its value does not tell.
+    /// Of each that its value does not determine.
     WhereNeeded,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Body<'c, 'f> {
     inlined: Vec<bool>,
     /// What stands for each value: its name, or its expression.
     texts: Vec<Option<Text>>,
-    /// How many arguments of an op have been given names because something long came behind them.
+    /// How many arguments of an op have been given names because something long came after them.
     split_up_to: HashMap<OpId, usize>,
     /// Names of constants that are too long to stand in their uses.
     long_constants: HashMap<String, Text>,
@@ -119,7 +119,7 @@ impl<'c, 'f> Body<'c, 'f> {
         Ok(())
     }
 
-    /// Whether the type of what is assigned does not tell that of the variable.
+    /// Whether the type of what is assigned does not determine that of the variable.
     fn needs_type(&self, target: ValueId, value: ValueId) -> bool {
         let (target, value) = (self.graph.ty(target), self.graph.ty(value));
         target != value && target.unshaped() != value.unshaped()
@@ -139,14 +139,14 @@ impl<'c, 'f> Body<'c, 'f> {
     }
 
     /// How the results of a condition are assigned in its first arm. PyTorch states the type of an optional or union
-    /// that is the only one, and none of several; where the arms do not tell the type of a result, all are stated.
+    /// that is the only one, and none of several; where the branches do not determine the type of a result, all are stated.
     fn statement_of_types(&self, targets: &[ValueId], yes: &[ValueId], no: &[ValueId]) -> Typing {
-        let told = |((target, yes), no): ((&ValueId, &ValueId), &ValueId)| {
+        let is_known = |((target, yes), no): ((&ValueId, &ValueId), &ValueId)| {
             let (target, yes, no) = (self.graph.ty(*target), self.graph.ty(*yes), self.graph.ty(*no));
             let joined = unify::unify_as(&yes.unshaped(), &no.unshaped(), self.cx.module, false, None);
             joined.is_some_and(|ty| ty == target.unshaped())
         };
-        if !targets.iter().zip(yes).zip(no).all(told) {
+        if !targets.iter().zip(yes).zip(no).all(is_known) {
             return Typing::WhereNeeded;
         }
         match targets {
@@ -271,7 +271,7 @@ impl<'c, 'f> Body<'c, 'f> {
         let is_constant = self.graph.kind(op) == inline::constant();
         let is_long = text.len() + self.level * 2 >= LONG;
         let value = self.graph.result(op, 0);
-        // `None` alone would forget of what it is none.
+        // `None` alone would lose its Optional type.
         let typed = value
             .map(|v| self.graph.ty(v))
             .filter(|ty| is_constant && text.as_str() == "None" && **ty != Type::none());

@@ -42,7 +42,7 @@ impl Context<'_> {
             }
             Value::List(list) => {
                 let items = list.to_vec();
-                let unclear = items.is_empty() || !tells_its_type(list.element_type());
+                let unclear = items.is_empty() || !implies_its_type(list.element_type());
                 let open = if unclear {
                     format!("annotate({}, [", self.type_text(&value.ty())?)
                 } else {
@@ -59,8 +59,9 @@ impl Context<'_> {
                 self.write_items(out, "(", tuple.items(), close)?;
             }
             Value::Dict(dict) => {
-                let unclear =
-                    dict.is_empty() || !tells_its_type(dict.key_type()) || !tells_its_type(dict.value_type());
+                let unclear = dict.is_empty()
+                    || !implies_its_type(dict.key_type())
+                    || !implies_its_type(dict.value_type());
                 if unclear {
                     out.push_str(&format!("annotate({}, ", self.type_text(&value.ty())?));
                 }
@@ -136,8 +137,8 @@ fn holds_foreign_text(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// Whether the members of a list or dict tell their own type, so that no annotation is needed.
-pub(super) fn tells_its_type(element: &Type) -> bool {
+/// Whether the members of a list or dict determine their own type, so that no annotation is needed.
+pub(super) fn implies_its_type(element: &Type) -> bool {
     use TypeKind::{Any, Interface, Number, Optional, Union};
     !matches!(element.kind(), Optional(_) | Union(_) | Number | Interface(_) | Any)
 }

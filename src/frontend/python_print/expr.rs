@@ -1,7 +1,7 @@
 //! The expression that an op is.
 
 use super::body::Body;
-use super::constant::tells_its_type;
+use super::constant::implies_its_type;
 use super::inline;
 use super::names::is_identifier;
 use super::text::Text;
@@ -70,7 +70,7 @@ impl Body<'_, '_> {
             "prim::TupleIndex" | "prim::TupleSlice" => self.tuple_part(op),
             "prim::ListConstruct" => {
                 let ty = self.result_type(op)?;
-                let clear = !operands.is_empty() && ty.element().is_some_and(tells_its_type);
+                let clear = !operands.is_empty() && ty.element().is_some_and(implies_its_type);
                 let open =
                     if clear { "[".into() } else { format!("annotate({}, [", self.cx.type_text(&ty)?) };
                 around(open, if clear { "]" } else { "])" })
@@ -117,7 +117,7 @@ impl Body<'_, '_> {
     fn constant_text(&self, op: OpId) -> Result<String> {
         let ty = self.result_type(op)?;
         let value = constant::value(self.graph.attrs(op), Some(&ty))?;
-        // A list of another type than its items tell is annotated by the type of the constant.
+        // A list of another type than that of its items is annotated by the type of the constant.
         self.cx.constant(&value)
     }
 
@@ -146,7 +146,7 @@ impl Body<'_, '_> {
         let operands = self.graph.operands(op);
         let clear = match ty.kind() {
             TypeKind::Dict(key, value) => {
-                !operands.is_empty() && tells_its_type(key) && tells_its_type(value)
+                !operands.is_empty() && implies_its_type(key) && implies_its_type(value)
             }
             _ => false,
         };

@@ -65,7 +65,7 @@ impl Scan<'_> {
         self.graph.prev(op).and_then(|op| self.not_constant(op))
     }
 
-    /// The op itself, or the first before it that is no constant.
+    /// The op itself, or the first before it that is not a constant.
     fn not_constant(&self, op: OpId) -> Option<OpId> {
         let mut at = Some(op);
         while let Some(op) = at {

@@ -1,4 +1,4 @@
-//! Graphs as they are printed. Loops that have a count and a condition, which Python has no word for, get the count as
+//! Graphs as they are printed. Loops that have a count and a condition, which Python has no syntax for, get the count as
 //! a part of the condition; tuples of constants become constants, as PyTorch folds them whenever it compiles.
 
 use super::inline;
@@ -98,17 +98,17 @@ fn make_conditional(graph: &mut Graph, op: OpId) {
         if constant_int(graph, Some(condition)) != Some(1) {
             first = apply(graph, op, "aten::__and__", &[first, condition], Type::bool())?;
         }
-        let turn = graph.add_param(body, Type::int());
+        let index = graph.add_param(body, Type::int());
         let one = append(graph, body, inline::constant(), &[], Type::int())?;
         let made = graph.def_op(one)?;
         graph.set_attr(made, "value", Attr::Int(1));
-        let after = append(graph, body, Symbol::new("aten::add"), &[turn, one], Type::int())?;
+        let after = append(graph, body, Symbol::new("aten::add"), &[index, one], Type::int())?;
         let more = append(graph, body, Symbol::new("aten::lt"), &[after, count], Type::bool())?;
         let more = append(graph, body, Symbol::new("aten::__and__"), &[more, next], Type::bool())?;
-        Some((zero, limit, first, turn, after, more))
+        Some((zero, limit, first, index, after, more))
     })();
-    let Some((zero, limit, first, turn, after, more)) = steps else { return };
-    graph.replace_all_uses(counter, turn);
+    let Some((zero, limit, first, index, after, more)) = steps else { return };
+    graph.replace_all_uses(counter, index);
     graph.clear_name(counter);
     let mut operands = graph.operands(op).to_vec();
     operands[0] = limit;

@@ -3,7 +3,7 @@
 //! A module's classes and functions become source files by the package part of their qualified names. What a graph
 //! computes, in which order, is what the text computes; reading it back gives the same graph. Names, line breaks
 //! and the order of definitions are those that PyTorch chooses, so that an archive that is read and written
-//! again has the same code. This module knows ops only as far as Python has words for them.
+//! again has the same code. This module knows ops only as far as Python has syntax for them.
 
 mod body;
 mod class;
@@ -88,7 +88,7 @@ pub fn print_one(registry: &Registry, module: &Module, function: &Function) -> R
     Ok((file.text.as_str().to_string(), cx.constants.into_inner()))
 }
 
-/// The names that a whole module is printed from: its functions that are no methods, and its classes.
+/// The names that a whole module is printed from: its functions that are not methods, and its classes.
 pub fn roots(module: &Module) -> Vec<Symbol> {
     let methods: IndexSet<Symbol> =
         module.classes.values().flat_map(|c| c.methods.values()).copied().collect();
@@ -156,7 +156,7 @@ impl Context<'_> {
     }
 
     /// Whether a type is a named tuple that the module defines. What an operator with several results gives has a name
-    /// too, that nobody can write.
+    /// too, that cannot be written in source.
     fn is_named_tuple(&self, ty: &Type) -> bool {
         let TypeKind::Tuple(_, Some(names)) = ty.kind() else { return false };
         self.module.named_tuples.contains_key(&names.name)

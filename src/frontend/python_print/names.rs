@@ -2,7 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-/// Words that no variable may be called: the environment in which serialized code is read, and keywords.
+/// Names that no variable may have: the environment in which serialized code is read, and keywords.
 const RESERVED: &[&str] = &[
     "_",
     "as",
@@ -60,7 +60,7 @@ const RESERVED: &[&str] = &[
 #[derive(Debug, Default)]
 pub(super) struct Names {
     used: HashSet<String>,
-    /// The number that comes next behind a name; it goes on from function to function of a file.
+    /// The number that comes next after a name; it goes on from function to function of a file.
     next: HashMap<String, u64>,
 }
 
@@ -70,7 +70,7 @@ impl Names {
         self.used.clear();
     }
 
-    /// The name itself where it is free, else one with a number behind it.
+    /// The name itself where it is free, else one with a number after it.
     pub(super) fn fresh(&mut self, candidate: &str) -> String {
         let mut name = candidate.to_string();
         while self.used.contains(&name) || RESERVED.contains(&name.as_str()) {
@@ -83,7 +83,7 @@ impl Names {
     }
 }
 
-/// Whether a name can stand behind a dot.
+/// Whether a name can follow a dot.
 pub(super) fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')

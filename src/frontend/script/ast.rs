@@ -296,7 +296,7 @@ pub enum ExprKind {
     /// `element for target in iter`, in square brackets or not. As in PyTorch, `[[x for x in y]]` is the
     /// inner list alone.
     ListComp {
-        /// What each turn gives.
+        /// The element of each iteration.
         element: Box<Expr>,
         /// The variable.
         target: Box<Expr>,
@@ -305,9 +305,9 @@ pub enum ExprKind {
     },
     /// `{key: value for target in iter}`
     DictComp {
-        /// The key that each turn gives.
+        /// The key of each iteration.
         key: Box<Expr>,
-        /// The value that each turn gives.
+        /// The value of each iteration.
         value: Box<Expr>,
         /// The variable.
         target: Box<Expr>,

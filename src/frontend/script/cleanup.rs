@@ -1,5 +1,5 @@
 //! What a compiled graph is freed of, as PyTorch's compiler frees it: tuples that are taken apart at once, values that a
-//! loop or condition carries for nobody, ops without effect or use. What is left stands in one order, whatever the
+//! loop or condition carries without use, ops without effect or use. What is left stands in one order, whatever the
 //! order of the variables' names. Knows nothing of the AST.
 
 use super::kinds;
@@ -10,7 +10,7 @@ use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
 /// More rounds are not needed by any program seen; a graph that is not finished then is only less tidy.
 const MAX_ROUNDS: usize = 20;
 
-/// Frees a graph of what nobody needs.
+/// Removes dead code from a graph.
 pub(super) fn tidy(graph: &mut Graph, registry: &Registry) {
     for _ in 0..MAX_ROUNDS {
         let mut changed = false;
@@ -55,7 +55,7 @@ fn item(graph: &Graph, op: OpId, items: &[ValueId]) -> Option<ValueId> {
     items.get(usize::try_from(n).ok()?).copied()
 }
 
-/// Removes results of control flow that nobody uses, or that are values of outside.
+/// Removes results of control flow that are unused, or that are outer values.
 fn drop_carried(graph: &mut Graph, op: OpId) -> bool {
     let kind = graph.kind(op);
     let mut changed = false;
@@ -139,7 +139,7 @@ fn order_results(graph: &mut Graph) {
     }
 }
 
-/// The place of each op in the text, by op; what a block gives stands behind its ops.
+/// The place of each op in the text, by op; what a block gives follows its ops.
 fn places(graph: &Graph) -> Vec<u32> {
     let mut places = vec![u32::MAX; graph.op_capacity()];
     let mut next = 0;

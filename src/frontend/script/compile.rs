@@ -74,7 +74,7 @@ pub fn parse_annotation(module: &Module, text: &str) -> Result<Type> {
 
 /// Runs work on a thread whose stack holds the deepest tree.
 pub(super) fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    // The thread works for whoever asked.
+    // The thread works for the requester.
     let budget = budget::current();
     let work = || {
         let _installed = budget::install(budget);

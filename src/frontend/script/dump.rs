@@ -1,4 +1,4 @@
-//! The tree as text: one s-expression in the words of PyTorch's own tree dump, for tests and for eyes.
+//! The tree as text: one s-expression in the format of PyTorch's own tree dump, for tests and debugging.
 
 use super::ast::*;
 use std::fmt::{self, Display, Formatter};

@@ -1,5 +1,5 @@
 //! What the program around source text (Python) says of names that the text does not define: globals, closures, classes,
-//! modules and their members. The compiler asks when it comes by a name, so that what is never reached is never read.
+//! modules and their members. The compiler asks when it encounters a name, so that what is never reached is never read.
 
 use super::emit::Compiler;
 use super::parse_type;

@@ -32,7 +32,7 @@ pub(super) struct Token {
 pub(super) enum Form {
     /// One statement a line, blocks on lines of their own.
     TorchScript,
-    /// As Python has it besides: statements behind a `;`, and behind the `:` that opens a block. They are marked as if each
+    /// As Python has it besides: statements after a `;`, and after the `:` that opens a block. They are marked as if each
     /// stood on a line of its own.
     Python,
 }
@@ -190,7 +190,7 @@ enum Line {
     Begins,
     /// It begins with a keyword whose `:` opens a block, and has not come to that.
     Heads,
-    /// It holds a block behind that `:`.
+    /// It holds a block after that `:`.
     HoldsBlock,
     /// It is any other line.
     Plain,

@@ -30,7 +30,7 @@ pub(super) fn negate(number: Number, text: &str) -> Number {
     }
 }
 
-/// An integer as C's `strtoll` with base 0 reads it, up to the first byte that is no digit of the base.
+/// An integer as C's `strtoll` with base 0 reads it, up to the first byte that is not a digit of the base.
 fn magnitude(text: &str) -> Option<u64> {
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (text.get(2..)?, 16),

@@ -3,7 +3,7 @@
 //! `layout` finds lines and blocks, `grammar.pest` the structure, `ast` is what comes out: what PyTorch's own
 //! text parser accepts and refuses, with its messages. `emit` makes graphs with loads and stores of variables,
 //! `ssa` threads them through control flow, `exits` removes early exits, `lift` turns closures into subgraphs,
-//! `cleanup` removes what nobody needs.
+//! `cleanup` removes dead code.
 
 pub mod ast;
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn member(out: &mut ClassOutline, stmt: &Stmt) {
     }
 }
 
-/// The text from the start of a place to the end of its line, without a value behind it.
+/// The text from the start of a place to the end of its line, without a value after it.
 fn to_line_end(span: &Span) -> String {
     let rest = span.source().text().get(span.start()..).unwrap_or_default();
     let line = rest.lines().next().unwrap_or_default();

@@ -203,9 +203,9 @@ fn hint(wanted: &str, found: Kind, text: &str) -> Option<&'static str> {
         ("else", Kind::Fixed("]" | "}")) => "comprehensions have no `if`",
         (":", Kind::Fixed("," | "}")) => "TorchScript has no set literals",
         ("def", _) if matches!(text, "import" | "from") => {
-            "only functions stand at the top level; what torch, math and typing name is known without an import"
+            "only functions are allowed at the top level; what torch, math and typing name is known without an import"
         }
-        ("def", _) => "only functions stand at the top level",
+        ("def", _) => "only functions are allowed at the top level",
         _ => return None,
     })
 }

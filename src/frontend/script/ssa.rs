@@ -95,7 +95,7 @@ impl Threading<'_> {
     }
 
     /// What control flow gives or takes prints under its variable's name; names that serialized code made up
-    /// (`_0`) are no names.
+    /// (`_0`) are not names.
     fn name(&mut self, value: ValueId, name: &str) {
         let made_up = name.strip_prefix('_').is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
         if !made_up && !name.starts_with('$') {

@@ -1,4 +1,4 @@
-//! What parses to what, what is refused in which words, and that nothing panics or takes for ever.
+//! What parses to what, what is refused with which messages, and that nothing panics or hangs.
 
 use super::ast::{Item, Module, StmtKind};
 use super::{parse_expr, parse_library, parse_module, parse_type};

@@ -87,7 +87,7 @@ impl Graph {
         }
     }
 
-    /// Slots for so many operands, and those that [`room_for`] adds.
+    /// Slots for a number of operands, and those that [`room_for`] adds.
     pub(super) fn allocate_operands(&mut self, len: usize) -> u32 {
         let len = room_for(len);
         if let Some(start) = self.operands.free.get_mut(len).and_then(Vec::pop) {
@@ -148,8 +148,8 @@ impl Graph {
     }
 }
 
-/// How many slots a range of so many operands has. Long ranges, which may grow operand by operand, have some to spare, so that
-/// they are seldom moved; the number follows from the length alone.
+/// How many slots a range of a number of operands has. Long ranges, which may grow operand by operand, have some to spare, so
+/// that they are seldom moved; the number follows from the length alone.
 fn room_for(len: usize) -> usize {
     if len < 16 { len } else { len.next_power_of_two() }
 }

@@ -8,7 +8,7 @@ use super::types;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Appends a quoted string with MLIR's escapes: bytes that are no plain characters are two hexadecimal digits.
+/// Appends a quoted string with MLIR's escapes: bytes that are not plain characters are two hexadecimal digits.
 pub(super) fn write_string(out: &mut String, text: &str) {
     out.push('"');
     for b in text.bytes() {
@@ -23,7 +23,7 @@ pub(super) fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Appends a name of an attribute, quoted where it is no bare name.
+/// Appends a name of an attribute, quoted where it is not a bare name.
 pub(super) fn write_key(out: &mut String, name: &str) {
     let is_start = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
@@ -81,7 +81,7 @@ fn write_array<T>(out: &mut String, element: &str, all: &[T], write: impl Fn(&mu
     out.push('>');
 }
 
-/// A number whose text gives the same bits: decimal with a point, or the bits themselves where it is no finite number.
+/// A number whose text gives the same bits: decimal with a point, or the bits themselves where it is not a finite number.
 fn write_float(out: &mut String, x: f64) {
     if !x.is_finite() {
         let _ = write!(out, "0x{:016X}", x.to_bits());
@@ -228,7 +228,7 @@ fn float(attr: &Attr) -> Option<f64> {
     }
 }
 
-/// What stands behind `array<i64` or `array<f64`.
+/// What follows `array<i64` or `array<f64`.
 fn numbers<T>(cursor: &mut Cursor<'_>, take: impl Fn(&Attr) -> Option<T>) -> Parsed<Vec<T>> {
     let mut all = Vec::new();
     if cursor.eat(b'>') {
@@ -315,7 +315,7 @@ fn read_list(cursor: &mut Cursor<'_>) -> Parsed<Option<Attr>> {
     }
 }
 
-/// The text of an attribute up to the `,` or `}` behind it, brackets and strings inside it whole.
+/// The text of an attribute up to the `,` or `}` after it, brackets and strings inside it whole.
 fn foreign<'a>(cursor: &mut Cursor<'a>) -> Parsed<&'a str> {
     let start = cursor.pos();
     let mut depth = 0usize;
@@ -327,7 +327,7 @@ fn foreign<'a>(cursor: &mut Cursor<'a>) -> Parsed<&'a str> {
                 continue;
             }
             b'{' | b'[' | b'(' | b'<' => depth += 1,
-            // The arrow of a map or function type is no bracket.
+            // The arrow of a map or function type is not a bracket.
             b'-' if cursor.peek_at(1) == b'>' => cursor.advance(1),
             b'}' | b',' if depth == 0 => return Ok(cursor.slice(start, cursor.pos()).trim_end()),
             b'}' | b']' | b')' | b'>' => depth = depth.saturating_sub(1),

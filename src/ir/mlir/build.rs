@@ -83,7 +83,7 @@ fn item(
             places.push((name, starts));
         }
         other => {
-            let error = wrong(format!("`\"{other}\"` stands outside of a graph"));
+            let error = wrong(format!("`\"{other}\"` is outside of a graph"));
             return Err(error
                 .hint(format!("functions are `\"{GRAPH}\"() ({{ ... }}) {{sym_name = \"f\"}} : () -> ()`")));
         }
@@ -263,7 +263,7 @@ impl<'t, 'a, 'b> Builder<'t, 'a, 'b> {
 }
 
 /// Gives values their names of the text, without what keeps a subgraph's names apart. MLIR's numbers begin anew in each
-/// region: where they do not tell values apart, all values without a name are numbered in order of definition.
+/// region: where they do not distinguish values, all values without a name are numbered in order of definition.
 fn name_values(graph: &mut Graph, named: &[(ValueId, &str)]) {
     let named: Vec<(ValueId, &str)> = named.iter().map(|(value, name)| (*value, own_name(name))).collect();
     let mut seen = HashSet::new();

@@ -4,7 +4,7 @@
 //! # The form
 //! * `aten::add` is `"aten.add"`; the first dot stands for the two colons.
 //! * A function is `"torch.graph"`, whose region ends with `"torch.return"`; nested blocks end with `"torch.yield"`. Its
-//!   `sym_name`, `schema` and `arg_names` hold what MLIR's printer does not keep. The subgraph of a group is a region behind
+//!   `sym_name`, `schema` and `arg_names` hold what MLIR's printer does not keep. The subgraph of a group is a region after
 //!   the op's blocks, and `torch.subgraphs` names the attributes that such regions stand for.
 //! * `int`, `float`, `bool` are `i64`, `f64`, `i1`; a tensor of which dtype and sizes are known and nothing else is
 //!   `tensor<2x?xf32>`; every other type is `!torch.type<"...">` with its text in PyTorch's form.
@@ -37,7 +37,7 @@ const YIELD: &str = "torch.yield";
 /// The attribute that says for which attributes the last regions stand.
 const SUBGRAPHS: &str = "torch.subgraphs";
 
-/// Whether a text is in MLIR's form: its first line that is no comment tells.
+/// Whether a text is in MLIR's form, by its first line that is not a comment.
 pub fn is_mlir(text: &str) -> bool {
     let first = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with("//"));
     let Some(first) = first else { return false };

@@ -51,13 +51,13 @@ impl Module {
 
 /// What comes next. The number of a graph is 0 for a function's own, else that of the subgraph.
 enum Step<'g> {
-    /// An op and those behind it.
+    /// An op and those after it.
     Ops(&'g Graph, usize, OpId),
     /// The region that a block is; whether it is the first of its op.
     Region(&'g Graph, usize, BlockId, bool),
     /// The end of a region.
     End(&'g Graph, usize, BlockId),
-    /// What stands behind the regions of an op.
+    /// What follows the regions of an op.
     Tail(&'g Graph, usize, OpId),
 }
 

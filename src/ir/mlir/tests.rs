@@ -113,7 +113,7 @@ resource %c value = tensor(Float(2, strides=[1], requires_grad=0, device=cpu), "
 }
 
 /// What `mlir-opt-22 --allow-unregistered-dialect --mlir-print-debuginfo` and `xdsl-opt` make of a graph: other names, several
-/// results under one, sorted attributes, a module around it, names of locations behind it.
+/// results under one, sorted attributes, a module around it, names of locations after it.
 #[test]
 fn what_other_tools_print_is_read() {
     let text = r#"#loc1 = loc("b.py":1:1)
@@ -147,7 +147,7 @@ module {
 }
 
 #[test]
-fn faults_are_told_with_their_place() {
+fn faults_are_reported_with_their_place() {
     let graph = |body: &str| {
         format!("\"torch.graph\"() ({{\n^bb0(%x: i64):\n{body}}}) {{sym_name = \"\"}} : () -> ()\n")
     };
@@ -168,7 +168,7 @@ fn faults_are_told_with_their_place() {
             "no value here has the type `memref`",
         ),
         ("module {\n  func.func @f() {\n  }\n}\n".to_string(), "an op in quotes"),
-        ("module {\n\"t.op\"() : () -> ()\n}\n".to_string(), "stands outside of a graph"),
+        ("module {\n\"t.op\"() : () -> ()\n}\n".to_string(), "is outside of a graph"),
         ("\"torch.graph\"() ({".repeat(500), "nests deeper than"),
         ("\"torch.graph\"() ({}) {a = [".to_string() + &"[".repeat(500), "nests deeper than"),
     ] {

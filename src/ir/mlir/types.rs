@@ -109,7 +109,7 @@ pub(super) fn word<'a>(cursor: &mut Cursor<'a>) -> &'a str {
     cursor.slice(start, cursor.pos())
 }
 
-/// What stands behind `tensor<`.
+/// What follows `tensor<`.
 fn read_tensor(cursor: &mut Cursor<'_>, start: usize) -> Parsed<Type> {
     let mut sizes = Vec::new();
     let ranked = !cursor.eat_str("*x");

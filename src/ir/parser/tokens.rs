@@ -1,4 +1,4 @@
-//! Pieces of a line: names of values, numbers, and what stands behind an op: its scope and the place of its source.
+//! Pieces of a line: names of values, numbers, and what follows an op: its scope and the place of its source.
 
 use super::GraphParser;
 use crate::ir::lexer::{Parsed, is_name_byte};
@@ -94,7 +94,7 @@ impl<'a> GraphParser<'a, '_> {
     }
 }
 
-/// A number that prints as it is written.
+/// A number that prints as written.
 #[inline]
 pub(super) fn plain_number(text: &str) -> Option<u32> {
     let bytes = text.as_bytes();

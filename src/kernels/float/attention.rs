@@ -46,7 +46,7 @@ pub struct AttentionShape {
 const QUERIES: usize = 56;
 
 impl Heads<'_> {
-    /// Whether it has so many rows of `width`.
+    /// Whether it has the given number of rows of `width`.
     fn fits(&self, batch: usize, heads: usize, rows: usize, width: usize) -> bool {
         let last = |n: usize, stride: usize| n.saturating_sub(1).checked_mul(stride);
         let end = || {
@@ -120,7 +120,7 @@ struct Part {
 }
 
 impl AttentionShape {
-    /// Cuts the heads of all sequences into about so many parts.
+    /// Cuts the heads of all sequences into about the given number of parts.
     fn parts(&self, count: usize) -> Vec<Part> {
         let each = (self.batch * self.heads).div_ceil(count).max(1);
         let (sequences, heads) = ((each / self.heads).max(1), each.min(self.heads));

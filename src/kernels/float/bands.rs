@@ -83,7 +83,7 @@ impl Chain<'_> {
     fn image(&self, image: usize, out: &mut [f32]) -> Result<()> {
         let rows = self.result[0];
         if self.lines >= self.images.sizes[0] || pool::threads() == 1 {
-            // Threads share each step of the one band, or there is nobody to share with.
+            // Threads share each step of the one band, or there is only one thread.
             return self.rows(image, 0..rows, out);
         }
         // Each thread has bands of its own, and makes lines at their common border again.
@@ -153,7 +153,7 @@ impl Chain<'_> {
         job.run(Isa::best(), out)
     }
 
-    /// The row behind those that begin with `row` and whose lines fit a band.
+    /// The row after those that begin with `row` and whose lines fit a band.
     fn rows_of_band(&self, row: usize) -> usize {
         let (s, height) = (self.shape, self.images.sizes[0]);
         let fits = |end: &usize| lines_of(s, &(row..*end), height).len() <= self.lines;

@@ -60,7 +60,7 @@ impl ConvShape {
         self.padding != [[0; 2]; 2]
     }
 
-    /// Lines of padded images that so many lines of results read.
+    /// Lines of padded images that the given number of result lines read.
     fn reach(&self, rows: usize) -> usize {
         let window = self.kernel[0].saturating_sub(1).saturating_mul(self.dilation[0]).saturating_add(1);
         rows.saturating_sub(1).saturating_mul(self.stride[0]).saturating_add(window)
@@ -91,7 +91,7 @@ pub struct Images<'a> {
     /// Height and width.
     pub sizes: Plane,
     /// Floats from one pixel to the next where channels are innermost: more than the layer's channels where it reads some
-    /// of a wider image. Not looked at for `ChannelsFirst`, which is dense.
+    /// of a wider image. Not examined for `ChannelsFirst`, which is dense.
     pub pitch: usize,
 }
 
@@ -159,7 +159,7 @@ impl PackedConv {
         }
         let plain = s.kernel == [3; 2] && s.stride == [1; 2] && s.dilation == [1; 2] && s.groups == 1;
         let wide = s.in_channels >= LANES && s.out_channels >= LANES && layout == Layout::ChannelsLast;
-        // Of infinite weights transformed ones are no numbers.
+        // Of infinite weights transformed ones are not numbers.
         let finite = weights.iter().all(|w| w.is_finite());
         let transformed = if plain && wide && finite {
             Some(winograd::Packed::new(weights, s.in_channels, s.out_channels)?)
@@ -500,7 +500,7 @@ impl Job<'_> {
     fn transformed(&self, packed: &winograd::Packed, out: &mut [f32]) -> Result<()> {
         let (s, result) = (&self.conv.shape, self.result);
         let [down, across] = [result[0].div_ceil(winograd::SIDE), result[1].div_ceil(winograd::SIDE)];
-        // The last tiles reach behind the padding.
+        // The last tiles reach past the padding.
         let mut reach = *s;
         reach.padding[0][1] += down * winograd::SIDE - result[0];
         reach.padding[1][1] += across * winograd::SIDE - result[1];

@@ -212,7 +212,7 @@ impl Line<'_> {
         }
     }
 
-    /// Computes at most `count` results that have the same taps; gives the one behind them.
+    /// Computes at most `count` results that have the same taps; gives the one after them.
     ///
     /// # Safety
     /// The line must fit, and the results' taps must be inside.
@@ -274,7 +274,7 @@ impl Line<'_> {
 
     /// Computes some channels of `P` results, or of those that the line has, whose windows have `K` columns, `S` columns from
     /// each to the next: an input is read once for all results that it belongs to. At an `EDGE`, columns from the first to the
-    /// second of `inside` are in the image, the others are none.
+    /// second of `inside` are in the image, the others are not.
     ///
     /// # Safety
     /// The line must fit.
@@ -291,7 +291,7 @@ impl Line<'_> {
         let pitch = j.images.pitch;
         let line_step = s.dilation[0] * j.images.sizes[1] * pitch;
         let mut sums = [l.splat(0.0); P];
-        // SAFETY: the caller's promise; what lies beside the image and addresses behind the last line are not read.
+        // SAFETY: the caller's promise; what lies beside the image and addresses past the last line are not read.
         unsafe {
             let mut line = j.images.values.as_ptr().wrapping_add(self.start + at * S * pitch + channel);
             line = line.wrapping_sub(s.padding[1][0] * pitch);
@@ -332,7 +332,7 @@ impl Line<'_> {
         for channel in (0..s.out_channels).step_by(LANES) {
             let count = LANES.min(s.out_channels - channel);
             let mut sums = [l.splat(0.0); P];
-            // SAFETY: the caller's promise; addresses behind the last line and the last tap are not read.
+            // SAFETY: the caller's promise; addresses past the last line and the last tap are not read.
             unsafe {
                 let mut line = j.images.values.as_ptr().wrapping_add(self.start + column * pitch + channel);
                 for row in self.taps.clone() {

@@ -1,4 +1,4 @@
-//! Exponentials and their kin on vectors, each within a few units in the last place, with NaN, infinities and signs of zero
+//! Exponentials and the like on vectors, each within a few units in the last place, with NaN, infinities and signs of zero
 //! as PyTorch gives them. Knows no memory.
 
 use super::vector::Lanes;
@@ -15,7 +15,7 @@ const EXP: [f32; 5] = [
 const LN2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
 /// Below it e^x is less than half of the smallest float.
 const LEAST: f32 = -105.0;
-/// Above it e^x is no finite float.
+/// Above it e^x is not a finite float.
 const MOST: f32 = 89.5;
 
 /// (tanh(√u)/√u - 1)/u on u ≤ 0.8².

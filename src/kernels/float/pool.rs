@@ -88,7 +88,7 @@ impl Pooling {
                 let (first, step, pad) = (at * stride[side], dilation[side], padding[side]);
                 let skipped = pad.saturating_sub(first).div_ceil(step).min(kernel[side]);
                 let end = (size + pad).saturating_sub(first).div_ceil(step).min(kernel[side]);
-                // With the padding, but not with what `ceil` adds behind it.
+                // With the padding, but not with what `ceil` adds after it.
                 let padded = (size + 2 * pad).saturating_sub(first).min(kernel[side]);
                 let start = (first + skipped * step).saturating_sub(pad);
                 Window { start, count: end.saturating_sub(skipped), step, padded }

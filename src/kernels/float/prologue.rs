@@ -26,7 +26,7 @@ impl Prologue<'_> {
             return Ok(());
         }
         Err(Diagnostic::runtime(format!(
-            "what stands before a layer of {channels} channels needs as many factors"
+            "the prologue of a layer of {channels} channels needs as many factors"
         )))
     }
 

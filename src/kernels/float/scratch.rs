@@ -25,7 +25,7 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Room for `count` floats. Fails without memory, or beyond the run's limit.
     pub fn new(count: usize) -> Result<Scratch> {
-        // What a thread keeps is charged to whoever works in it.
+        // What a thread keeps is charged to the run that works in it.
         let mut room = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
         if room.capacity() < count {
             room = memory::reserved(count)?.into_vec();

@@ -317,28 +317,29 @@ fn gates_and_layouts_are_right() {
 /// Rows whose squares overflow, as PyTorch's `layer_norm` normalizes them: in what order numbers are added shows.
 #[test]
 fn huge_rows_are_normalized_as_pytorch_does() {
-    let turns = |x: f32, n: usize| (0..n).map(|i| if i % 2 == 0 { x } else { -x }).collect::<Vec<f32>>();
+    let alternating =
+        |x: f32, n: usize| (0..n).map(|i| if i % 2 == 0 { x } else { -x }).collect::<Vec<f32>>();
     let after = |rest: &[f32]| [&[1., 2., 3., 4., 5., 6., 7., 8.], rest].concat();
     let nan = [
         vec![1e20; 4],
         vec![1.85e19; 8],
         vec![1e20; 8],
-        turns(1e20, 8),
-        turns(3e38, 8),
+        alternating(1e20, 8),
+        alternating(3e38, 8),
         vec![f32::INFINITY; 3],
     ];
     let zero = [
-        turns(1e20, 2),
-        turns(1e20, 6),
+        alternating(1e20, 2),
+        alternating(1e20, 6),
         vec![3e19, 1.0, 2.0],
         vec![1e20; 9],
         after(&[1e20]),
         after(&[1e20, -1e20]),
         vec![1e19; 40],
-        turns(1e19, 80),
+        alternating(1e19, 80),
         vec![1.8e19; 8],
-        turns(1e19, 8),
-        turns(1.5e19, 2),
+        alternating(1e19, 8),
+        alternating(1.5e19, 2),
     ];
     for isa in Isa::supported() {
         for row in &nan {

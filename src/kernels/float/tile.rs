@@ -262,7 +262,7 @@ pub(super) fn areas_of(
     areas: Vec<Area>,
     work: impl Fn(&mut Block<'_>) -> Result<()> + Sync,
 ) -> Result<()> {
-    // In order: each begins behind the pixels of the one before, or has its pixels and begins behind its columns.
+    // In order: each begins after the pixels of the one before, or has its pixels and begins after its columns.
     let apart = |pair: &[Area]| {
         let [a, b] = pair else { return true };
         a.0.end <= b.0.start || (a.0 == b.0 && a.1.end <= b.1.start)
@@ -446,7 +446,7 @@ pub(super) struct Tile<'a> {
     column: usize,
     pixel: usize,
     onto: bool,
-    /// Whether the sums have so many terms that they are added up in parts.
+    /// Whether the sums have enough terms to be added up in parts.
     long: bool,
     epilogue: Option<&'a Epilogue<'a>>,
 }

@@ -3,7 +3,7 @@
 //! [`with`] makes that proof. Knows no sizes of tensors.
 #![allow(
     unsafe_code,
-    reason = "vector instructions, behind tokens that only `with` makes after it has looked"
+    reason = "vector instructions, guarded by tokens that only `with` creates after detection"
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -103,7 +103,7 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
     /// x * 2^n for integers from -252 to 252: infinity, denormals and 0 where the product is none of the normal numbers.
     #[inline(always)]
     fn scaled(self, x: Self::V, n: Self::V) -> Self::V {
-        // In two steps, as 2^n itself may be no normal float.
+        // In two steps, as 2^n itself may not be a normal float.
         let half = self.round(self.mul(n, self.splat(0.5)));
         self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(self.sub(n, half)))
     }
@@ -196,7 +196,7 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
     }
 }
 
-/// As many numbers as there are channels in a vector; zeros behind them.
+/// As many numbers as there are channels in a vector; zeros after them.
 ///
 /// # Safety
 /// They must be readable.

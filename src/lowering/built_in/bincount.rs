@@ -52,7 +52,7 @@ fn weights(call: &OpCall) -> Result<Option<Elem>> {
     let sizes = call.tensor("self")?.sizes.as_ref();
     // Of no elements the result is of int64, weights or not.
     if !sizes.is_some_and(|sizes| sizes.iter().all(|dim| dim.known().is_some_and(|n| n > 0))) {
-        return Err(Diagnostic::unsupported("with weights, types must tell that 'self' is not empty"));
+        return Err(Diagnostic::unsupported("with weights, types must imply that 'self' is not empty"));
     }
     if call.rank("weights")? != 1 {
         return Err(Diagnostic::unsupported("weights are a vector"));

@@ -39,7 +39,7 @@ impl Lowering for Bucketize {
     }
 }
 
-/// For each element the first place whose boundary is not before it: not less, or with `right` greater. NaN is behind all.
+/// For each element the first place whose boundary is not before it: not less, or with `right` greater. NaN is after all.
 fn search(elem: Elem, result: Elem, right: bool) -> Graph {
     let mut b = Builder::new();
     let (out, x, bounds) = (b.buffer(result, "out"), b.buffer(elem, "x"), b.buffer(elem, "boundaries"));

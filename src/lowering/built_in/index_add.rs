@@ -48,7 +48,7 @@ impl Lowering for IndexAdd {
     }
 }
 
-/// The sizes of both but that of a dimension are the same, as types tell.
+/// According to types, the sizes of both are the same but for one dimension.
 fn same_but(call: &OpCall, dim: usize) -> Result<()> {
     let [own, other] =
         ["self", "source"].map(|name| call.tensor(name).map(|t| t.sizes.clone().unwrap_or_default()));
@@ -59,7 +59,7 @@ fn same_but(call: &OpCall, dim: usize) -> Result<()> {
     match same {
         true => Ok(()),
         false => Err(Diagnostic::unsupported(
-            "types must tell that 'self' and 'source' have the same sizes but for 'dim'",
+            "types must imply that 'self' and 'source' have the same sizes but for 'dim'",
         )),
     }
 }

@@ -29,7 +29,7 @@ impl Lowering for ConstantPad {
         // An image whose channels lie innermost stays one.
         let own = call.tensor("self")?;
         if rank > 3 && own.strides != own.sizes.as_deref().and_then(dense) {
-            return Err(Diagnostic::unsupported("types must tell that elements lie in order of rows"));
+            return Err(Diagnostic::unsupported("types must imply that elements are in row-major order"));
         }
         let tensor = rewriter.contiguous(call.operand("self")?)?;
         let (mut sizes, mut arguments) = (Vec::new(), Vec::new());
@@ -46,7 +46,7 @@ impl Lowering for ConstantPad {
     }
 }
 
-/// What is added before and behind a dimension; the list begins with the last one.
+/// What is added before and after a dimension; the list begins with the last one.
 fn around(pad: &[i64], rank: usize, dim: usize) -> [i64; 2] {
     let at = 2 * (rank - 1 - dim);
     [pad.get(at).copied().unwrap_or(0), pad.get(at + 1).copied().unwrap_or(0)]

@@ -1,4 +1,4 @@
-//! What a lowering knows of the op at hand: its row, its operands, and what types and constants tell of them.
+//! What a lowering knows of the op at hand: its row, its operands, and what is known of them from types and constants.
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Op;
@@ -67,7 +67,7 @@ impl OpCall {
     /// The element type of an operand that is a tensor. Kernels do not compute with complex numbers.
     pub fn elem(&self, name: &str) -> Result<Elem> {
         let Some(dtype) = self.tensor(name)?.dtype else {
-            return Err(Diagnostic::unsupported(format!("types do not tell the dtype of '{name}'")));
+            return Err(Diagnostic::unsupported(format!("types do not determine the dtype of '{name}'")));
         };
         Elem::of(dtype).ok_or_else(|| {
             Diagnostic::unsupported(format!("kernels do not compute with '{name}' of dtype {}", dtype.name()))
@@ -79,7 +79,7 @@ impl OpCall {
         let sizes = self.tensor(name)?.sizes.as_ref();
         sizes
             .map(|sizes| sizes.len())
-            .ok_or_else(|| Diagnostic::unsupported(format!("types do not tell the rank of '{name}'")))
+            .ok_or_else(|| Diagnostic::unsupported(format!("types do not determine the rank of '{name}'")))
     }
 
     /// Whether an optional operand is `None`.
@@ -149,7 +149,7 @@ impl OpCall {
 }
 
 fn unknown(what: &str) -> Diagnostic {
-    Diagnostic::unsupported(format!("types do not tell whether {what}"))
+    Diagnostic::unsupported(format!("types do not determine whether {what}"))
 }
 
 fn not_constant(name: &str) -> Diagnostic {

@@ -15,7 +15,7 @@ use crate::lowering::Target;
 use crate::passes::{Context, known_by_symbols};
 use indexmap::IndexMap;
 
-/// What a lowering writes is lowered in its turn, so deep at most.
+/// Maximum depth to which the output of lowerings is lowered again.
 const MAX_DEPTH: usize = 16;
 
 /// Replaces ops that a target does not call legal by kernels, where a lowering handles them. Kernels become functions of the

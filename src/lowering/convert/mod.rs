@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// How ops become kernels.
 ///
-/// A lowering looks at what is known of a call ([`OpCall`]), writes the host code that the kernels need around them
+/// A lowering reads what is known of a call ([`OpCall`]), writes the host code that the kernels need around them
 /// (allocation, sizes, contiguous operands) and launches them ([`Rewriter::launch`]). It refuses what it does not handle with
 /// an error: then what it wrote is taken back, the next lowering is asked, and the reason is kept.
 pub trait Lowering: Send + Sync {

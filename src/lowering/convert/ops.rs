@@ -50,7 +50,7 @@ impl Ops {
             });
         }
         if text.is_empty() || text.contains(|c: char| c.is_whitespace()) {
-            return Err(Diagnostic::input(format!("'{text}' is no op, family or dialect"))
+            return Err(Diagnostic::input(format!("'{text}' is not an op, family or dialect"))
                 .hint("an op is written aten::mm, a family @reduce, a dialect prim"));
         }
         Ok(if text.contains("::") { Ops::named(text) } else { Ops::Dialect(text.to_string()) })

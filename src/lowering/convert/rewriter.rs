@@ -162,7 +162,7 @@ impl<'a> Rewriter<'a> {
     pub fn result_sizes(&mut self, call: &OpCall, n: usize) -> Result<Vec<ValueId>> {
         let refused = |why: String| Diagnostic::unsupported(why);
         let Known::Tensor(result) = call.result(n) else {
-            return Err(refused(format!("types do not tell that result {n} is a tensor")));
+            return Err(refused(format!("types do not imply that result {n} is a tensor")));
         };
         let Some(dims) = result.sizes.clone() else {
             return Err(refused(format!("the rank of result {n} does not follow from types")));
@@ -183,7 +183,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Calls a kernel with contiguous tensors and numbers, in the order of its parameters; gives the tensors that it stores to.
-    /// The name is that of its function; another kernel of that name gets a number behind it. Fails where the kernel breaks
+    /// The name is that of its function; another kernel of that name gets a number after it. Fails where the kernel breaks
     /// the laws of the `loop` dialect or the arguments are not of its parameters' kinds.
     pub fn launch(&mut self, name: &str, kernel: Graph, arguments: &[ValueId]) -> Result<Vec<ValueId>> {
         let decoded = loops::decode(&kernel)?;

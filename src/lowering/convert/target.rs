@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// What a target says of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Legality {
-    /// It may stay, and is left as it is.
+    /// It may stay, and is left unchanged.
     Legal,
     /// It must go. With the selection that says so.
     Illegal(Ops),

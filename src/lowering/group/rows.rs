@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Whether constants are of the types that arguments want, which tells overloads with one dimension apart.
+    /// Whether constants are of the types that arguments want, which distinguishes overloads with one dimension.
     fn constants_fit(&self, op: OpId, schema: &Schema) -> bool {
         self.graph.operands(op).iter().zip(&schema.arguments).all(|(value, argument)| {
             let (kind, optional) = match argument.ty.kind() {
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         };
         let dims = number(self, 1).and_then(|dims| usize::try_from(dims).ok()).filter(|dims| *dims > 0);
         let (Some(dims), Some(rows)) = (dims, number(self, 2).filter(|rows| *rows > 0)) else {
-            return Err(self.refuse(op, "its dimensions and rows are no constants"));
+            return Err(self.refuse(op, "its dimensions and rows are not constants"));
         };
         let operand = self.graph.operand(op, 0).ok_or_else(|| self.refuse(op, "it has no operand"))?;
         let tensor = self.tensor(op, operand)?;

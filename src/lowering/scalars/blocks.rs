@@ -13,11 +13,11 @@ const MAX_DEPTH: usize = 40;
 
 /// What the interpreter has to say.
 const RAISES: &str = "the program raises";
-const OUTSIDE: &str = "an index lies outside of a list";
+const OUTSIDE: &str = "an index is outside of a list";
 
 impl Lowering<'_> {
     /// The iterations of a `prim::Loop` from one on: `trips` at most, `trip` the first one, `goes_on` whether there is one.
-    /// Gives what the loop carries behind the last.
+    /// Gives what the loop carries after the last.
     pub(super) fn trips(
         &mut self,
         body: BlockId,
@@ -158,7 +158,7 @@ impl Lowering<'_> {
     fn arithmetic(&mut self, op: OpId) -> Result<()> {
         let row = resolve(self.registry, self.graph, op)?;
         let operands = self.graph.operands(op).iter().map(|v| self.number(*v)).collect::<Result<Vec<_>>>();
-        let refused = || Diagnostic::unsupported(format!("{} is no op on numbers", row.schema_text()));
+        let refused = || Diagnostic::unsupported(format!("{} is not an op on numbers", row.schema_text()));
         let operands = operands.map_err(|_| refused())?;
         let [result] = self.graph.results(op)[..] else { return Err(refused()) };
         let constants: Vec<_> = self.graph.operands(op).iter().map(|v| self.constant(*v)).collect();

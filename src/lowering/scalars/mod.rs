@@ -55,9 +55,9 @@ pub enum Takes {
     Length(usize),
     /// How many elements a list has room for, `i64`.
     Room(usize),
-    /// A buffer of `i64` with one element: how many elements a list has, before and behind the loop.
+    /// A buffer of `i64` with one element: how many elements a list has, before and after the loop.
     Grown(usize),
-    /// A buffer with one element that gets a carried number behind the loop.
+    /// A buffer with one element that gets a carried number after the loop.
     Result(usize),
 }
 
@@ -120,7 +120,7 @@ pub fn lower(registry: &Registry, graph: &Graph, op: OpId) -> Result<ScalarLoop>
     lowering.find_lists(op)?;
     lowering.whole(body, &carried)?;
     let Lowering { b, takes, outer, lists, .. } = lowering;
-    // A kernel is told from other graphs by its buffers, and one without any would give nothing.
+    // A kernel is distinguished from other graphs by its buffers, and one without any would give nothing.
     if !takes.iter().any(|t| matches!(t, Takes::Elements(_) | Takes::Grown(_) | Takes::Result(_))) {
         return Err(unlike("carries no number and uses no elements of a list"));
     }

@@ -12,7 +12,7 @@ const RAISES: &str = "an op on numbers raises";
 /// Integers beyond these may wrap within an op whose row does not.
 const FAR: i64 = 1 << 61;
 
-/// The result of an op by its schema, None for ops that are none on numbers. `constants` are operands that are the same in
+/// The result of an op by its schema, None for other ops than those on numbers. `constants` are operands that are the same in
 /// every run.
 pub(super) fn number(
     b: &mut Builder,

@@ -1,6 +1,6 @@
 //! `loop-check-bounds`: a kernel that ends with an error instead of reaching outside of its buffers.
 //!
-//! It gets the number of elements of each buffer as a further parameter, behind its own. Before each load, store and
+//! It gets the number of elements of each buffer as a further parameter, after its own. Before each load, store and
 //! accumulation it asks whether the index lies below that number, and before each loop whether the loop ends. Backends need
 //! no checks of their own: machine code of such a kernel is safe for any arguments.
 
@@ -43,7 +43,7 @@ pub fn check_bounds(graph: &mut Graph) {
             continue;
         };
         let zero = index_before(graph, op, 0);
-        // What is no parameter has no elements.
+        // What is not a parameter has no elements.
         let length = lengths.get(&buffer).copied().unwrap_or(zero);
         let low = compare_before(graph, op, Compare::Ge, index, zero);
         let high = compare_before(graph, op, Compare::Lt, index, length);

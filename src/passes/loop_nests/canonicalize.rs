@@ -153,7 +153,7 @@ fn apply(graph: &mut Graph, op: OpId, change: Change) {
             let Some(block) = graph.nested_blocks(op).get(n).copied() else { return };
             let given = graph.operands(op).to_vec();
             for (n, param) in graph.params(block).to_vec().into_iter().enumerate() {
-                // The index is the first one; what is carried comes behind the bounds.
+                // The index is the first one; what is carried comes after the bounds.
                 let value = if n == 0 { given.first() } else { given.get(n + 2) };
                 if let Some(value) = value {
                     graph.replace_all_uses(param, *value);

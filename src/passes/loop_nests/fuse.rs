@@ -1,4 +1,4 @@
-//! `loop-fuse`: a loop and the one behind it, over the same indices, become one.
+//! `loop-fuse`: a loop and the one after it, over the same indices, become one.
 //!
 //! An iteration of the second then runs before later ones of the first. That is allowed where both touch a buffer that one of
 //! them writes at one and the same index, which differs from iteration to iteration.
@@ -32,18 +32,18 @@ pub(in crate::passes) fn run(graph: &mut Graph, context: &Context<'_>) -> Result
         if named {
             return Ok(true);
         }
-        // It may go on with the loop behind.
+        // It may continue with the following loop.
         loops[at] = fused;
         loops.retain(|l| l.op != second.op);
     }
     Ok(changed)
 }
 
-/// The loop behind, or why it cannot become one with this.
+/// The loop after, or why it cannot become one with this.
 fn partner(graph: &Graph, context: &Context<'_>, first: Loop) -> Result<Loop, String> {
     let mut next = graph.next(first.op);
     let second = loop {
-        let op = next.ok_or("has no loop behind it")?;
+        let op = next.ok_or("has no loop after it")?;
         match Loop::of(graph, op) {
             Some(second) => break second,
             None if is_pure(context.registry, graph, op) => next = graph.next(op),

@@ -1,5 +1,5 @@
 //! Passes over kernels of the `loop` dialect: what changes the order of their loops and how they run. Each names its loops by
-//! the name of their index (`loop=i`) and leaves graphs that are no kernels alone.
+//! the name of their index (`loop=i`) and leaves graphs that are not kernels alone.
 //!
 //! Order is changed only where [`independence`] proves that iterations do not meet in memory.
 
@@ -51,7 +51,7 @@ fn chosen(graph: &Graph, context: &Context<'_>) -> Result<(Vec<Loop>, bool)> {
     Ok((loops, !name.is_empty()))
 }
 
-/// Why a loop stays as it is: an error where it was named, a line of the log otherwise.
+/// Why a loop stays unchanged: an error where it was named, a line of the log otherwise.
 fn refuse(graph: &Graph, context: &Context<'_>, which: Loop, named: bool, why: &str) -> Result<bool> {
     let text = format!("{}: the loop over %{} {why}", context.name, graph.display_name(which.iv));
     if named {

@@ -44,7 +44,7 @@ fn split(graph: &mut Graph, l: Loop, size: i64) {
     outer.set_mark(graph, Mark::Serial);
     let name = format!("{}_tile", graph.display_name(l.iv));
     graph.set_unique_name(outer.iv, &name);
-    // Whoever used the values behind the loop uses those behind the loop over tiles.
+    // Uses of the values after the loop are replaced by those after the loop over tiles.
     for (old, new) in graph.results(l.op).into_iter().zip(graph.results(outer.op)) {
         graph.replace_all_uses(old, new);
     }

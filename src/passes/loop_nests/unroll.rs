@@ -1,4 +1,4 @@
-//! `loop-unroll`: several iterations become one; those that are left over run in the old loop, behind.
+//! `loop-unroll`: several iterations become one; those that are left over run in the old loop, after.
 //!
 //! With `jam` the copies go on within loops of the body: these loops run once for all copies, so that what the copies read
 //! alike is read once. That changes the order of iterations, and asks that they do not meet in memory.

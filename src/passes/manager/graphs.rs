@@ -260,7 +260,7 @@ fn collect(
                 report.changed = true;
             }
             Ok(false) => {}
-            // The first function in order tells, whichever thread was first.
+            // The first function in order is reported, whichever thread was first.
             Err(error) if result.is_ok() => {
                 let error = if module.functions.len() > 1 {
                     error.note(format!("in function `{name}`"))

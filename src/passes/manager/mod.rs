@@ -1,4 +1,4 @@
-//! The pass manager: reads pipelines as text, runs them over modules, and tells what happens to those who observe.
+//! The pass manager: reads pipelines as text, runs them over modules, and reports events to observers.
 //! It knows no pass by name; a [`PassSet`] says which there are.
 
 mod graphs;

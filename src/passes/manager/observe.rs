@@ -29,7 +29,7 @@ pub struct Report {
     pub steps: u64,
     /// It changed a graph without asking for a step, which counts as one.
     pub unasked: bool,
-    /// The last counted change in words, where steps are recorded.
+    /// The last counted change as text, where steps are recorded.
     pub last_step: Option<String>,
     /// Counts by name.
     pub statistics: IndexMap<&'static str, u64>,
@@ -41,7 +41,7 @@ pub struct Report {
     pub verify_time: Duration,
 }
 
-/// Looks on while passes run. `out` is where messages go.
+/// Observes passes. `out` is where messages go.
 pub trait Observer {
     /// Before a pass.
     fn before(&mut self, _at: &At<'_>, _module: &Module, _out: &mut dyn Write) {}

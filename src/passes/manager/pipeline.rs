@@ -27,7 +27,7 @@ pub enum Step {
 /// How nested passes run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Nest {
-    /// Again until nothing changes, at most so many times.
+    /// Repeated until nothing changes, up to a maximum number of times.
     Repeat(usize),
     /// Over the functions whose names match; `*` stands for anything.
     Function(String),
@@ -119,7 +119,7 @@ impl Pipeline {
             .collect()
     }
 
-    /// Sets a text or word option of all passes that have it and whose own options do not say it: what a command's
+    /// Sets a text or keyword option of all passes that have it and whose own options do not say it: what a command's
     /// `--fast-math` does with `contract`. Whether it was set somewhere.
     pub fn set_default(&mut self, name: &str, text: &str) -> bool {
         set_defaults(&mut self.steps, name, text)

@@ -54,7 +54,7 @@ fn wants(names: &[String], pass: &str) -> bool {
 }
 
 fn print(out: &mut dyn Write, title: &str, text: &str) {
-    // A closed pipe is no failure of the work.
+    // A closed pipe is not a failure of the work.
     let _ = write!(out, "# ----- {title} -----\n{text}");
 }
 

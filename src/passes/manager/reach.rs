@@ -1,4 +1,4 @@
-//! Which functions of a module a call of some of them can come to. What it misses stays in the module as it is: whoever
+//! Which functions of a module a call of some of them can come to. What it misses stays in the module unchanged: whatever
 //! calls it another way finds it.
 
 use crate::ir::{Attr, Graph, Module, OpId, Symbol, TypeKind};
@@ -132,7 +132,7 @@ graph @__torch__.open(%any : InterfaceType<Got>, %x : int):
     }
 
     #[test]
-    fn passes_leave_alone_what_nobody_calls_after_inlining() {
+    fn passes_skip_functions_without_callers_after_inlining() {
         assert_eq!(changed_from(&["__torch__.entry"]), ["entry"]);
         assert_eq!(changed_from(&[]), ["Left.get", "Right.get", "used", "entry"]);
         // What stays called is passed over.

@@ -37,7 +37,7 @@ pub struct Settings {
     pub roots: Vec<Symbol>,
 }
 
-/// A point in the run of a pipeline: everything before pass number `index`, and so many steps of that.
+/// A point in the run of a pipeline: everything before pass number `index`, and a number of steps of that pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopAt {
     /// How many passes run in full, repetitions counted.
@@ -101,7 +101,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Lets somebody look on.
+    /// Adds an observer.
     pub fn observe(&mut self, observer: &'a mut dyn Observer) {
         self.observers.push(observer);
     }
@@ -168,7 +168,7 @@ impl<'a> Runner<'a> {
         Ok(changed)
     }
 
-    /// Whether the point where to stop is behind.
+    /// Whether the stopping point is later.
     fn is_over(&self) -> bool {
         self.settings
             .stop
@@ -276,7 +276,7 @@ impl<'a> Runner<'a> {
     }
 
     fn print(&mut self, text: &str) {
-        // A closed pipe is no failure of the work.
+        // A closed pipe is not a failure of the work.
         let _ = self.out.write_all(text.as_bytes());
     }
 }

@@ -4,7 +4,7 @@ use crate::passes::pass::{OptionKind, Pass};
 use crate::passes::{NAMED, TABLE};
 use std::fmt::Write;
 
-/// Passes and named pipelines, in order of registration. A value, not a global: whoever embeds Flambeau adds their own.
+/// Passes and named pipelines, in order of registration. A value, not a global: embedders of Flambeau add their own.
 #[derive(Clone, Debug, Default)]
 pub struct PassSet {
     passes: Vec<Pass>,

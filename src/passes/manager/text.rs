@@ -74,7 +74,7 @@ impl Reader<'_> {
         let body_at = self.at;
         let body = if self.eat('(') {
             if depth >= MAX_DEPTH {
-                return Err(self.error("nests stand too deep", start, end));
+                return Err(self.error("nests are too deep", start, end));
             }
             let only_graphs = in_function || name != "repeat";
             let body = self.steps(depth + 1, only_graphs)?;

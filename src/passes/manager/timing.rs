@@ -77,7 +77,7 @@ impl Timing {
             let parent = path.last().copied();
             let met = lines.iter().position(|l| l.parent == parent && l.name == stretch.name);
             let at = met.unwrap_or_else(|| {
-                // Behind the last line below the same parent.
+                // After the last line below the same parent.
                 let line = Line {
                     name: stretch.name.clone(),
                     depth: stretch.depth,

@@ -80,7 +80,7 @@ pub fn example(rule: &CompiledRule, instance: &Instance, known: Known) -> Option
         out = builder.graph.result(copy, 0)?;
     }
     if let Value::None = &instance.left {
-        // A rule looks at values that some op takes.
+        // A rule reads values that some op takes.
         let ty = Type::tuple(vec![Type::none()]);
         let tuple = builder.graph.emit(root, Symbol::new("prim::TupleConstruct"), &[value], &[ty]);
         out = builder.graph.result(tuple, 0)?;

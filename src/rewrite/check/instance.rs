@@ -172,14 +172,14 @@ impl<'r> Generator<'r> {
             (_, true) => 400 * fresh.min(6),
             _ => 40,
         };
-        for turn in 0..tries {
+        for attempt in 0..tries {
             let ranks = if self.ranks[n].is_empty() || self.random.percent(25) {
                 None
             } else {
                 let at = self.random.below(self.ranks[n].len());
                 Some(self.ranks[n][at].clone())
             };
-            if turn > 8 {
+            if attempt > 8 {
                 profile.model = None;
             }
             let before = profile.tensors.len();
@@ -211,8 +211,8 @@ impl<'r> Generator<'r> {
                 }
             }
             profile.tensors.truncate(before);
-            if fresh > 1 && turn % 16 == 15 {
-                // Another look at dtypes and sizes.
+            if fresh > 1 && attempt % 16 == 15 {
+                // Another draw of dtypes and sizes.
                 let other = self.profile();
                 if profile.tensors.is_empty() {
                     profile.dtype = other.dtype;

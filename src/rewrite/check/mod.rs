@@ -52,7 +52,7 @@ impl Effort {
         Effort { seed, ..self }
     }
 
-    /// So many valid instances, and the search that goes with them.
+    /// A number of valid instances, and the search that goes with them.
     pub fn samples(samples: usize) -> Effort {
         Effort { samples, exhaustive: 70_000, evaluations: 40_000 + 400 * samples as u64, seed: 0 }
     }
@@ -61,7 +61,7 @@ impl Effort {
 /// What the check found.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// No lie in so many valid instances.
+    /// No counterexample in this many valid instances.
     Sound {
         /// Valid instances.
         instances: usize,
@@ -97,7 +97,7 @@ impl Counterexample {
         let values = || self.variables.iter().map(|(_, v)| v).chain([&self.left]);
         let empty = values().any(|v| matches!(v, Value::Tensor(t) if t.numel() == 0));
         let strided = values().any(|v| matches!(v, Value::Tensor(t) if !t.is_contiguous()));
-        // Another rounding is the least telling difference: other libraries round in other ways.
+        // Different rounding is the least significant difference: other libraries round differently.
         let rounding = self.after.is_empty()
             && self.right.as_ref().is_ok_and(|right| compare::differ_by_rounding(&self.left, right));
         u32::from(self.right.is_err()) * 2
@@ -170,7 +170,7 @@ impl Checker<'_> {
                 }
                 continue;
             };
-            match self.judge(&instance.variables, Some((&instance.left, &instance.trace))) {
+            match self.evaluate(&instance.variables, Some((&instance.left, &instance.trace))) {
                 Outcome::Invalid => {}
                 Outcome::Agrees => {
                     valid += 1;
@@ -247,7 +247,7 @@ impl Checker<'_> {
             self.within_limits()?;
             let bindings: Bindings =
                 domains.iter().zip(&at).map(|((name, d), n)| (Arc::clone(name), d[*n].clone())).collect();
-            match self.judge(&bindings, None) {
+            match self.evaluate(&bindings, None) {
                 Outcome::Invalid => {}
                 Outcome::Agrees => self.instances += 1,
                 Outcome::Differs(found) => return Ok(Some(self.shrink(found))),
@@ -273,7 +273,7 @@ impl Checker<'_> {
     }
 
     /// Runs both sides on an instance, the left one only if that was not done yet.
-    fn judge(&mut self, variables: &Bindings, done: Option<(&Value, &steps::Trace)>) -> Outcome {
+    fn evaluate(&mut self, variables: &Bindings, done: Option<(&Value, &steps::Trace)>) -> Outcome {
         let rule = self.rule;
         // A side that writes must not be seen by the other.
         let own = |variables: &Bindings| -> Option<Bindings> {
@@ -378,7 +378,7 @@ impl Checker<'_> {
 
     fn shrink(&mut self, found: Box<Counterexample>) -> Box<Counterexample> {
         let oddness = found.oddness();
-        shrink::shrink(found, &mut |variables| match self.judge(variables, None) {
+        shrink::shrink(found, &mut |variables| match self.evaluate(variables, None) {
             Outcome::Differs(found) if found.oddness() <= oddness => Some(found),
             _ => None,
         })

@@ -39,7 +39,7 @@ impl Random {
         low + self.below((high - low + 1).max(1) as usize) as i64
     }
 
-    /// Whether something of so many percent happens.
+    /// True with a probability in percent.
     pub fn percent(&mut self, n: usize) -> bool {
         self.below(100) < n
     }

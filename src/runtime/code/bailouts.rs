@@ -10,7 +10,7 @@ use crate::runtime::checks::GuardKind;
 use std::sync::{Arc, OnceLock};
 
 /// What is left of a function where a guard misses.
-pub(in crate::runtime) struct Rest {
+pub(in crate::runtime) struct Continuation {
     /// The graph that it is made of.
     template: Arc<Graph>,
     /// The place in it.
@@ -19,7 +19,7 @@ pub(in crate::runtime) struct Rest {
     code: OnceLock<Arc<Code>>,
 }
 
-impl Rest {
+impl Continuation {
     /// Its code. Fails where the template has no such place.
     pub(in crate::runtime) fn code(&self, context: Context<'_>, name: &str) -> Result<Arc<Code>> {
         if let Some(code) = self.code.get() {
@@ -34,13 +34,13 @@ impl Rest {
 }
 
 impl Compiler<'_> {
-    /// A value of which a type is taken to be true, with a way out: where it has the type the code goes on, else the function goes
+    /// A value that is assumed to have a type, with a bailout: where it has the type the code goes on, else the function goes
     /// on as the rest of the template from here.
     pub(super) fn bailout(&mut self, op: OpId) -> Result<()> {
         let location = self.graph.location_id(op);
         let broken = |what: &str| Err(Diagnostic::verify(format!("{} {what}", profiling::BAILOUT)));
         if self.is_part {
-            return broken("stands in a block that is run by its op, and can not leave it");
+            return broken("is in a block that is run by its op, and cannot leave it");
         }
         let template = self.graph.operand(op, 0).and_then(|value| self.graph.def_op(value));
         let template = template.and_then(|def| self.graph.attr(def, "Subgraph")).and_then(Attr::as_graph);
@@ -62,7 +62,7 @@ impl Compiler<'_> {
         let check = self.guard(GuardKind::BailOut, of, fails);
         let jump = Action::JumpIfOf(ty.clone(), 0, Arc::clone(&check));
         self.push(jump, vec![kept(&value)], Vec::new(), location);
-        let rest = Rest { template: Arc::clone(template), index, code: OnceLock::new() };
+        let rest = Continuation { template: Arc::clone(template), index, code: OnceLock::new() };
         self.push(Action::GoOn(Box::new(rest)), all[1..].iter().map(kept).collect(), Vec::new(), location);
         self.code.steps[test].action = Action::JumpIfOf(ty, self.code.steps.len(), check);
         self.bury(op);

@@ -44,7 +44,7 @@ impl Compiler<'_> {
     }
 
     /// A loop. What it carries stays in the registers of the block's parameters, which are the op's results too.
-    pub(super) fn turns(&mut self, op: OpId, depth: usize) -> Result<()> {
+    pub(super) fn loop_op(&mut self, op: OpId, depth: usize) -> Result<()> {
         let location = self.graph.location_id(op);
         let &[body] = self.graph.nested_blocks(op) else {
             return Err(Diagnostic::verify("prim::Loop needs one block"));
@@ -72,11 +72,11 @@ impl Compiler<'_> {
         self.code.constants.push(Value::Int(0));
         self.push_move(vec![Operand::Constant(zero)], vec![counter]);
         let test = self.code.steps.len();
-        let turn = self.define(params[0])?;
+        let iteration = self.define(params[0])?;
         self.push(
-            Action::Turn { counter, exit: 0, compiled: None },
+            Action::Iteration { counter, exit: 0, compiled: None },
             vec![Operand::Keep(state[0]), Operand::Keep(state[1])],
-            vec![turn],
+            vec![iteration],
             location,
         );
         let compiled = number_loops::compiled(self, op, &state[2..])?;
@@ -87,7 +87,7 @@ impl Compiler<'_> {
         let operands = self.block_results(body)?;
         self.push_move(operands, state[1..].to_vec());
         self.push(Action::Jump(test), Vec::new(), Vec::new(), location);
-        self.code.steps[test].action = Action::Turn { counter, exit: self.code.steps.len(), compiled };
+        self.code.steps[test].action = Action::Iteration { counter, exit: self.code.steps.len(), compiled };
         for register in &state {
             self.reserved.remove(register);
         }

@@ -11,7 +11,7 @@ use crate::analysis::facts;
 use crate::backends::{Foreseen, compile_ahead};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Composites, Effects, Fact, Registry, Run, Strictness, Variant, fusion};
-use crate::ir::{Attr, Function, Graph, Module, OpId};
+use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, ValueId};
 use crate::lowering;
 use crate::passes::manager::{Runner, Settings};
 use crate::passes::{
@@ -63,7 +63,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// What the plan's code is made for, whose guards are numbered behind those of the plan.
+    /// What the plan's code is made for, whose guards are numbered after those of the plan.
     pub(super) fn context_behind(&self, guards: &Guards) -> code::Context<'a> {
         let forced = self.context.forced.map(|forced| forced.behind(guards.len()));
         code::Context { packs: Some(self.packed), forced, ..self.context }
@@ -95,7 +95,8 @@ fn attempt(
 ) -> Result<Result<Plan, String>> {
     let registry = subject.context.registry;
     let mut folded = None;
-    if refusal(registry, &subject.function.graph).is_some() {
+    let graph = &subject.function.graph;
+    if asks_for_grad_mode(graph) || refusal(registry, graph).is_some() {
         let function = folded.insert(without_dead_branches(subject, run.grad_enabled())?);
         if let Some(reason) = refusal(registry, &function.graph) {
             return Ok(Err(reason));
@@ -117,18 +118,29 @@ fn attempt(
     Ok(Ok(Plan { graph, code, guards, making, recording: None, replay, updates }))
 }
 
-/// The function without branches that constants turn off (of an `inplace` that is False, mostly) and, where gradients are recorded,
-/// without stretches that record none.
+/// Whether a graph asks whether gradients are recorded, or enters a block that may say so.
+fn asks_for_grad_mode(graph: &Graph) -> bool {
+    let asks = ["aten::is_grad_enabled", "prim::Enter"];
+    graph.all_ops().into_iter().any(|op| asks.contains(&graph.kind(op).as_str()))
+}
+
+/// The function without branches that constants turn off (of an `inplace` that is False, mostly), without stretches that record no
+/// gradients where they are recorded, and without questions for that where the answer is the same all through.
 fn without_dead_branches(subject: &Subject<'_>, records: bool) -> Result<Function> {
-    static FOLD: LazyLock<Result<Pipeline>> =
-        LazyLock::new(|| passes::parse("constant-propagation-immutable-types"));
-    static DETACH: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("detach-no-grad"));
+    static PLAIN: LazyLock<Result<Pipeline>> = LazyLock::new(|| {
+        passes::parse(
+            "lower-grad-mode,constant-propagation-immutable-types,fold-grad-mode,constant-propagation-immutable-types",
+        )
+    });
+    static RECORDED: LazyLock<Result<Pipeline>> = LazyLock::new(|| {
+        passes::parse(
+            "lower-grad-mode,constant-propagation-immutable-types,detach-no-grad,fold-grad-mode{recording},constant-propagation-immutable-types",
+        )
+    });
     let mut function = subject.function.clone();
     let context = Context::new(subject.context.registry, subject.module);
-    FOLD.as_ref().map_err(Clone::clone)?.run_graph(&mut function.graph, &context)?;
-    if records {
-        DETACH.as_ref().map_err(Clone::clone)?.run_graph(&mut function.graph, &context)?;
-    }
+    let pipeline = if records { &RECORDED } else { &PLAIN };
+    pipeline.as_ref().map_err(Clone::clone)?.run_graph(&mut function.graph, &context)?;
     Ok(function)
 }
 
@@ -188,6 +200,9 @@ fn typed(subject: &Subject<'_>) -> Module {
     for (input, value) in inputs.into_iter().zip(subject.arguments) {
         let ty = spec::refined(function.graph.ty(input), value);
         function.graph.set_type(input, ty);
+        if value.is_none() {
+            none_for(&mut function.graph, input);
+        }
     }
     let Module { classes, interfaces, enums, named_tuples, .. } = subject.module;
     let functions = [(function.name, function)].into_iter().collect();
@@ -198,6 +213,19 @@ fn typed(subject: &Subject<'_>) -> Module {
         enums: enums.clone(),
         named_tuples: named_tuples.clone(),
     }
+}
+
+/// Lets a constant stand for an argument that is None in all calls of the plan.
+fn none_for(graph: &mut Graph, input: ValueId) {
+    if !graph.has_uses(input) {
+        return;
+    }
+    let root = graph.root();
+    let first = graph.first_op(root).unwrap_or_else(|| graph.terminator(root));
+    let none = graph.create(Symbol::new("prim::Constant"), &[], &[graph.ty(input).clone()]);
+    graph.insert_before(none, first);
+    let none = graph.results(none)[0];
+    graph.replace_all_uses(input, none);
 }
 
 /// The tensors that a graph has as constants: other functions may have them as well, and write to them.

@@ -1,5 +1,5 @@
 //! What became of calls of a program that makes plans: how many plans were built, how many calls found one, and which
-//! calls ran without one and why. Nothing else tells that a call ran slowly though it could have been planned.
+//! calls ran without one and why. Nothing else shows that a call ran slowly though it could have been planned.
 
 use crate::backends::{Reasons, add_reasons};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ impl PlanCounters {
         self.evicted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a plan whose calls record gradients and keep so many bytes.
+    /// Counts a plan whose calls record gradients, with the bytes that they save.
     pub(super) fn recording(&self, kept: u64) {
         self.recording.fetch_add(1, Ordering::Relaxed);
         self.kept_bytes.fetch_add(kept, Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl PlanReport {
         self.unplanned.values().sum()
     }
 
-    /// Lines for people; empty where no call was looked at.
+    /// Lines for people; empty where no call was examined.
     pub fn to_text(&self) -> String {
         let unplanned = self.unplanned_calls();
         let mut out = String::new();

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 static HOIST: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-draws"));
 
 /// Takes the draws out of a graph: the graph of these, without inputs, whose outputs are further inputs of the other from now
-/// on. None where nothing is drawn. Fails where what is drawn hangs on the call's data.
+/// on. None where nothing is drawn. Fails where what is drawn depends on the call's data.
 pub(super) fn take(
     graph: &mut Graph,
     registry: &Arc<Registry>,
@@ -35,7 +35,7 @@ pub(super) fn take(
     let given = cut(&mut unfolded, &front);
     if let Some(op) = random(&unfolded) {
         return Err(Diagnostic::unsupported(format!(
-            "{} draws random numbers that hang on data",
+            "{} draws random numbers that depend on data",
             unfolded.kind(op)
         )));
     }
@@ -69,7 +69,7 @@ fn cut(graph: &mut Graph, front: &[OpId]) -> Vec<ValueId> {
     given
 }
 
-/// Keeps of a graph some ops that hang on no input, and makes outputs of what they give.
+/// Keeps of a graph some ops that depend on no input, and makes outputs of what they give.
 fn keep(graph: &mut Graph, front: &[OpId], given: &[ValueId]) {
     let root = graph.root();
     graph.set_block_results(root, given);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Guards {
     objects: Vec<Holder>,
     tensors: Vec<Frozen>,
-    /// How often they were asked; all before the first that misses hold, and those behind it are not asked.
+    /// How often they were asked; all before the first that misses hold, and those after it are not asked.
     checks: AtomicU64,
     /// By number.
     missed: Vec<AtomicU64>,
@@ -31,8 +31,8 @@ struct Holder {
     /// Changes of the object after which its attributes were last found to be the same.
     changes: AtomicU64,
     attributes: Vec<FrozenAttribute>,
-    /// Of attributes that are lists of tensors: the list, and what stood in it. A list counts no changes.
-    lists: Vec<(List, Vec<Tensor>)>,
+    /// Of attributes that are lists: the list, and what stood in it. A list counts no changes.
+    lists: Vec<(List, Vec<Value>)>,
 }
 
 /// A tensor as it was.
@@ -43,6 +43,8 @@ struct Frozen {
     changes: u64,
     requires_grad: bool,
     storage: Storage,
+    /// How often others were given its address.
+    pins: u64,
     /// None where its elements may change: the plan takes it as an operand.
     version: Option<u64>,
 }
@@ -61,7 +63,7 @@ impl Guards {
         let mut guard = |guards: &mut Guards, tensor: &Tensor, name: &dyn Fn() -> String| {
             if known.insert(tensor.id()) {
                 let storage = tensor.storage();
-                let (changes, version) = (tensor.changes(), storage.version());
+                let (changes, version, pins) = (tensor.changes(), storage.version(), storage.pins());
                 let requires_grad = tensor.requires_grad();
                 let tensor = tensor.clone();
                 guards.tensors.push(Frozen {
@@ -70,6 +72,7 @@ impl Guards {
                     changes,
                     requires_grad,
                     storage,
+                    pins,
                     version: Some(version),
                 });
             }
@@ -79,8 +82,8 @@ impl Guards {
             guard(&mut guards, tensor, &|| format!("the constant {}", ty()));
         }
         for attribute in frozen {
-            let own = if let Value::Tensor(tensor) = &attribute.value { Some(tensor) } else { None };
-            for tensor in own.into_iter().chain(&attribute.items) {
+            for value in [&attribute.value].into_iter().chain(&attribute.items) {
+                let Value::Tensor(tensor) = value else { continue };
                 let name = || format!("{} of {}", attribute.name, attribute.object.class());
                 guard(&mut guards, tensor, &name);
             }
@@ -154,7 +157,9 @@ impl Guards {
 impl Frozen {
     fn holds(&self) -> bool {
         self.tensor.changes() == self.changes
-            && self.version.is_none_or(|version| self.storage.version() == version)
+            && self
+                .version
+                .is_none_or(|version| self.storage.version() == version && self.storage.pins() == self.pins)
             && self.tensor.requires_grad() == self.requires_grad
     }
 }
@@ -183,10 +188,13 @@ impl Holder {
     }
 }
 
-/// Whether a list holds the tensors that it held.
-fn holds_items(list: &List, items: &[Tensor]) -> bool {
+/// Whether a list holds what it held.
+fn holds_items(list: &List, items: &[Value]) -> bool {
     let now = list.items();
-    let same = |(now, then): (&Value, &Tensor)| matches!(now, Value::Tensor(now) if now.same(then));
+    let same = |(now, then): (&Value, &Value)| match (now, then) {
+        (Value::Float(now), Value::Float(then)) => now.to_bits() == then.to_bits(),
+        _ => now.is_same(then),
+    };
     now.len() == items.len() && now.iter().zip(items).all(same)
 }
 
@@ -233,7 +241,7 @@ mod tests {
         list.items_mut().push(Value::Tensor(first.clone()));
         object.set(name, Value::List(list.clone()));
         let value = Value::List(list.clone());
-        let frozen = FrozenAttribute { object, name, value, items: vec![first.clone()] };
+        let frozen = FrozenAttribute { object, name, value, items: vec![Value::Tensor(first.clone())] };
         let guards = Guards::of(vec![frozen], Vec::new());
         assert!(guards.hold(None));
         list.items_mut()[0] = Value::Tensor(tensor());

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How a plan was made.
 #[derive(Clone, Debug, Default)]
 pub struct Making {
-    /// Ops of the function before the first pass, and bytes of the tensors that they give, as far as types tell.
+    /// Ops of the function before the first pass, and bytes of the tensors that they give, as far as types determine it.
     pub before: (usize, u64),
     /// Passes in order, those that changed nothing among them.
     pub stages: Vec<Stage>,
@@ -27,15 +27,15 @@ pub struct Stage {
     pub pass: &'static str,
     /// Changes that it counted.
     pub changes: u64,
-    /// Ops behind it.
+    /// Ops after it.
     pub ops: usize,
-    /// Bytes of the tensors that these give in a call, views among them, as far as types tell.
+    /// Bytes of the tensors that these give in a call, views among them, as far as types determine it.
     pub bytes: u64,
     /// How long it took.
     pub time: Duration,
 }
 
-/// Looks on while a plan is made.
+/// Observes the making of a plan.
 #[derive(Default)]
 pub(super) struct Maker(Vec<Stage>);
 
@@ -54,7 +54,7 @@ impl Maker {
     }
 }
 
-/// Ops that are no constants, and bytes that they give.
+/// Ops that are not constants, and bytes that they give.
 pub(super) fn size(module: &Module) -> (usize, u64) {
     let sizes = module.functions.values().map(|function| of_graph(&function.graph));
     sizes.fold((0, 0u64), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)))
@@ -83,7 +83,7 @@ impl Making {
         self.stages.iter().map(|stage| stage.time).sum()
     }
 
-    /// Ops and bytes behind the last pass.
+    /// Ops and bytes after the last pass.
     pub fn after(&self) -> (usize, u64) {
         self.stages.last().map_or(self.before, |stage| (stage.ops, stage.bytes))
     }

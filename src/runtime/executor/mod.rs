@@ -7,6 +7,8 @@
 mod build;
 mod counters;
 mod draws;
+#[cfg(test)]
+mod frozen_tests;
 mod guard;
 mod guarded;
 mod making;
@@ -42,9 +44,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// Plans of a function that may be given up before its calls run without new ones: building one a call would cost more
-/// than plans save.
+/// Plans of a function that may be given up before a kind of arguments must come back to get one: building one a call would
+/// cost more than plans save.
 const MAX_LOST: u64 = 64;
+/// Calls of one kind before it gets a plan, once so many were given up.
+const CALLS_BEFORE_PLAN: u64 = 16;
+/// Kinds of arguments that are counted meanwhile.
+const MAX_WAITING: usize = 16;
 
 /// The name of the plan's pipeline among the named ones.
 pub const PIPELINE: &str = "plan";
@@ -75,6 +81,8 @@ struct Plans {
     clock: AtomicU64,
     /// Plans that were evicted or outdated.
     lost: AtomicU64,
+    /// Kinds of arguments that are to come back before they get a plan, and the calls of each so far.
+    waiting: Mutex<Vec<(ArgumentSpec, u64)>>,
 }
 
 /// The place of one plan.
@@ -85,7 +93,7 @@ struct Slot {
     plan: OnceLock<Result<Arc<Plan>, String>>,
     /// Calls that came before the plan was to be made.
     early: AtomicUsize,
-    /// Calls of another kind that looked at it.
+    /// Calls of another kind that examined it.
     passed_by: AtomicU64,
     /// How often guards held and missed in the plans that stood here before.
     before: Vec<(u64, u64)>,
@@ -263,7 +271,11 @@ impl Executor {
             return Ok(found);
         }
         let _building = slot.building.lock();
+        // Another call made it meanwhile.
         if let Some(found) = slot.plan.get() {
+            if found.is_ok() {
+                self.counters.hit();
+            }
             return Ok(found);
         }
         self.counters.miss();
@@ -318,17 +330,19 @@ impl Plans {
         Some(Arc::clone(slot))
     }
 
-    /// A place for a spec, or the one that another thread has made meanwhile. None where too many plans were lost.
+    /// A place for a spec, or the one that another thread has made meanwhile. None where too many plans were lost and the
+    /// spec has not come back often enough.
     /// The plan that was not used for longest goes where there are `limit` already.
     fn add(&self, spec: ArgumentSpec, limit: usize, counters: &PlanCounters) -> Option<Arc<Slot>> {
         let mut slots = self.slots.write();
         if let Some(slot) = slots.iter().find(|slot| slot.spec == spec) {
             return Some(Arc::clone(slot));
         }
+        if self.lost.load(Ordering::Relaxed) >= MAX_LOST && !self.is_due(&spec) {
+            return None;
+        }
         while slots.len() >= limit.max(1) {
-            if self.lost.fetch_add(1, Ordering::Relaxed) >= MAX_LOST {
-                return None;
-            }
+            self.lost.fetch_add(1, Ordering::Relaxed);
             let oldest = slots.iter().enumerate().min_by_key(|(_, slot)| slot.used.load(Ordering::Relaxed));
             if let Some((at, _)) = oldest {
                 slots.swap_remove(at);
@@ -338,6 +352,27 @@ impl Plans {
         let slot = Slot::new(spec, self.clock.load(Ordering::Relaxed), None);
         slots.push(Arc::clone(&slot));
         Some(slot)
+    }
+
+    /// Whether calls of a kind have come often enough for a plan although many were lost. The kind that came least often is
+    /// forgotten where too many are counted.
+    fn is_due(&self, spec: &ArgumentSpec) -> bool {
+        let mut waiting = self.waiting.lock();
+        let at = waiting.iter().position(|(known, _)| known == spec).unwrap_or_else(|| {
+            if waiting.len() >= MAX_WAITING
+                && let Some(rarest) = (0..waiting.len()).min_by_key(|n| waiting[*n].1)
+            {
+                waiting.remove(rarest);
+            }
+            waiting.push((spec.clone(), 0));
+            waiting.len() - 1
+        });
+        waiting[at].1 += 1;
+        let due = waiting[at].1 >= CALLS_BEFORE_PLAN;
+        if due {
+            waiting.remove(at);
+        }
+        due
     }
 
     /// A new place instead of one whose plan does not hold any more. None where too many plans were lost.

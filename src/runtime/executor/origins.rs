@@ -1,12 +1,12 @@
 //! Where the memory of a value comes from: through views, branches, loops, and lists that nothing writes to, back to what makes it.
-//! More exact than the alias analysis, to which whatever was put into a list may be anything; it does not look at writes.
+//! More exact than the alias analysis, to which whatever was put into a list may be anything; it does not read writes.
 
 use crate::analysis::facts;
 use crate::dialects::{Family, Registry};
 use crate::ir::{Graph, OpId, Type, TypeKind, ValueDef, ValueId};
 use hashbrown::HashSet;
 
-/// The inputs, constants and results of ops that a value may be, or show; None where nobody knows.
+/// The inputs, constants and results of ops that a value may be, or show; None where unknown.
 pub(super) fn origins(graph: &Graph, registry: &Registry, value: ValueId) -> Option<HashSet<ValueId>> {
     let mut found = HashSet::new();
     let mut seen = HashSet::new();
@@ -35,13 +35,13 @@ pub(super) fn origins(graph: &Graph, registry: &Registry, value: ValueId) -> Opt
     Some(found)
 }
 
-/// What a loop begins with and what its turns leave.
+/// What a loop begins with and what its iterations leave.
 fn carried(graph: &Graph, op: OpId, n: usize) -> Option<[ValueId; 2]> {
     let body = graph.nested_blocks(op).first()?;
     Some([graph.operand(op, n + 2)?, *graph.block_results(*body).get(n + 1)?])
 }
 
-/// Whether an op gives its operands on, or what is in them, or views of that; None where nobody knows.
+/// Whether an op gives its operands on, or what is in them, or views of that; None where unknown.
 fn passes_on(graph: &Graph, registry: &Registry, op: OpId) -> Option<bool> {
     if !graph.nested_blocks(op).is_empty() {
         return None;

@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 16;
 enum Part {
     /// It is an operand.
     Whole,
-    /// Its items are looked at in turn.
+    /// Its items are visited one by one.
     Items(Vec<Part>),
 }
 

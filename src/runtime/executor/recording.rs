@@ -49,14 +49,14 @@ pub struct Recording {
     pub(super) backward_graph: Arc<Graph>,
     /// What of the arguments are operands.
     parts: Parts,
-    /// Parameters that are operands behind the arguments.
+    /// Parameters that are operands after the arguments.
     parameters: Vec<Tensor>,
-    /// Buffers that the call writes to, whose elements are operands behind the parameters.
+    /// Buffers that the call writes to, whose elements are operands after the parameters.
     buffers: Vec<Tensor>,
-    /// What draws the random numbers of a call: operands behind the buffers.
+    /// What draws the random numbers of a call: operands after the buffers.
     draws: Option<Arc<Code>>,
     pub(super) draws_graph: Option<Arc<Graph>>,
-    /// Of what the forward gives behind its outputs, which buffer it is to be copied to.
+    /// Of what the forward gives after its outputs, which buffer it is to be copied to.
     written: Vec<usize>,
     /// Operands that want a gradient.
     wanted: Vec<bool>,
@@ -131,7 +131,7 @@ fn forget_requires_grad(graph: &mut Graph) {
     }
 }
 
-/// The constants that ops write to, also through views; None where nobody knows what is written.
+/// The constants that ops write to, also through views; None where it is unknown what is written.
 fn written(graph: &Graph, registry: &Registry) -> Option<Vec<Tensor>> {
     let mut found = Vec::new();
     let mut aliases = None;
@@ -221,7 +221,7 @@ fn tensor_of(graph: &Graph, op: OpId) -> Option<&Tensor> {
     }
 }
 
-/// Takes the copies to inputs at the end of a graph away: which inputs; what they become the graph gives behind its outputs from
+/// Takes the copies to inputs at the end of a graph away: which inputs; what they become the graph gives after its outputs from
 /// now on. A copy of what another one writes stays.
 fn take_copies(graph: &mut Graph) -> Vec<usize> {
     let ops: Vec<OpId> = graph.block_ops(graph.root()).collect();
@@ -454,7 +454,7 @@ fn spread_tuple(graph: &mut Graph) -> bool {
     true
 }
 
-/// Fails where outputs are no tensors of their own: what is done to them later would be lost; or hold tensors of which nobody knows.
+/// Fails where outputs are not tensors of their own: later changes to them would be lost; or hold unknown tensors.
 fn check_outputs(graph: &Graph, results: &Results, context: &Context<'_>) -> Result<()> {
     let refused = |why: &str| Err(Diagnostic::unsupported(why));
     let (outputs, others) = graph.outputs().split_at(results.tensors);
@@ -471,7 +471,7 @@ fn check_outputs(graph: &Graph, results: &Results, context: &Context<'_>) -> Res
     for output in outputs {
         let Some(origins) = origins::origins(graph, context.registry, *output) else {
             return refused(
-                "a call that records gradients gives what nobody knows to be a tensor of its own",
+                "a call that records gradients returns a value not known to be a tensor of its own",
             );
         };
         let is_given =
@@ -501,8 +501,8 @@ fn is_plain(ty: &Type) -> bool {
     }
 }
 
-/// Fails where an op that gradients may follow looks at a buffer before it is written to for the last time: the tape knows whether
-/// its derivative reads that, which is an error. The ops that write look at it too, of course.
+/// Fails where an op that gradients may follow reads a buffer before it is written to for the last time: the tape knows whether
+/// its derivative reads that, which is an error. The ops that write read it too, of course.
 fn check_history(graph: &Graph, context: &Context<'_>, buffer: ValueId, becomes: ValueId) -> Result<()> {
     let (mut writers, mut versions) = (Vec::new(), Vec::new());
     let mut at = becomes;

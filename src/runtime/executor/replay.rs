@@ -27,23 +27,27 @@ pub(in crate::runtime) struct Replay {
 /// Recorded work with what it takes and gives.
 struct Work {
     recorded: Arc<dyn Recorded>,
-    inputs: Vec<Lies>,
-    outputs: Vec<Lies>,
+    inputs: Vec<Placement>,
+    outputs: Vec<Placement>,
     /// Whether the answer is a tuple of the outputs.
     is_tuple: bool,
 }
 
-/// How a tensor lies in its storage.
+/// How a tensor placement in its storage.
 #[derive(PartialEq)]
-struct Lies {
+struct Placement {
     dtype: DType,
     layout: Layout,
     nbytes: usize,
 }
 
-impl Lies {
-    fn of(tensor: &Tensor) -> Lies {
-        tensor.with_meta(|m| Lies { dtype: m.dtype, layout: m.layout.clone(), nbytes: m.storage.nbytes() })
+impl Placement {
+    fn of(tensor: &Tensor) -> Placement {
+        tensor.with_meta(|m| Placement {
+            dtype: m.dtype,
+            layout: m.layout.clone(),
+            nbytes: m.storage.nbytes(),
+        })
     }
 }
 
@@ -85,14 +89,15 @@ impl Work {
         let Some(memory) = backend.memory() else { return Ok(None) };
         let given: Vec<&Tensor> = tensors(arguments);
         let same = given.len() == self.inputs.len()
-            && given.iter().zip(&self.inputs).all(|(tensor, lies)| Lies::of(tensor) == *lies);
+            && given.iter().zip(&self.inputs).all(|(tensor, placement)| Placement::of(tensor) == *placement);
         if !same {
             return Ok(None);
         }
         let there = given.iter().map(|tensor| tensor.storage().resident(&*memory));
         let buffers = self.recorded.replay(&there.collect::<Result<Vec<_>>>()?)?;
-        let tensor = |(buffer, lies): (Arc<dyn DeviceBuffer>, &Lies)| {
-            let tensor = Tensor::from_storage(Storage::away(buffer)?, lies.dtype, lies.layout.clone())?;
+        let tensor = |(buffer, placement): (Arc<dyn DeviceBuffer>, &Placement)| {
+            let tensor =
+                Tensor::from_storage(Storage::away(buffer)?, placement.dtype, placement.layout.clone())?;
             Ok(Value::Tensor(tensor))
         };
         let mut outputs =
@@ -122,19 +127,19 @@ fn record(
     if let Some(reason) = refuses(plan, arguments, registry) {
         return Ok(Err(reason));
     }
-    let inputs: Vec<Lies> = tensors(arguments).into_iter().map(Lies::of).collect();
+    let inputs: Vec<Placement> = tensors(arguments).into_iter().map(Placement::of).collect();
     let mut outputs = None;
-    let sizes: Vec<usize> = inputs.iter().map(|lies| lies.nbytes).collect();
+    let sizes: Vec<usize> = inputs.iter().map(|placement| placement.nbytes).collect();
     let recorded = backend.record(&sizes, &mut |buffers| {
         let mut buffers = buffers.iter().zip(&inputs);
         let stand_in = |value: &Value| match (value, buffers.next()) {
-            (Value::Tensor(_), Some((buffer, lies))) => {
+            (Value::Tensor(_), Some((buffer, placement))) => {
                 let storage = Storage::away(Arc::clone(buffer))?;
-                Ok(Tensor::from_storage(storage, lies.dtype, lies.layout.clone())?.into())
+                Ok(Tensor::from_storage(storage, placement.dtype, placement.layout.clone())?.into())
             }
             (other, _) => Ok(other.clone()),
         };
-        // The receiver stands in front, and is no tensor.
+        // The receiver stands in front, and is not a tensor.
         let (receiver, rest) = arguments.split_at(arguments.len() - inputs.len());
         let own = rest.iter().map(stand_in).collect::<Result<Vec<Value>>>()?;
         let all = receiver.iter().cloned().chain(own).collect();
@@ -143,7 +148,7 @@ fn record(
         let memory = backend.memory().ok_or_else(|| Diagnostic::internal("a device without memory"))?;
         let written = tensors.iter().map(|tensor| tensor.storage().resident(&*memory));
         let written = written.collect::<Result<Vec<_>>>()?;
-        outputs = Some((is_tuple, tensors.iter().map(Lies::of).collect::<Vec<Lies>>()));
+        outputs = Some((is_tuple, tensors.iter().map(Placement::of).collect::<Vec<Placement>>()));
         Ok(written)
     })?;
     Ok(match (recorded, outputs) {
@@ -175,7 +180,7 @@ fn parts(answer: Value) -> Result<(bool, Vec<Tensor>)> {
     Ok((is_tuple, items))
 }
 
-/// Why the work of a plan cannot be recorded, as far as it can be told before.
+/// Why the work of a plan cannot be recorded, as far as it is known beforehand.
 fn refuses(plan: &Plan, arguments: &[Value], registry: &Registry) -> Option<String> {
     let receivers = usize::from(matches!(arguments.first(), Some(Value::Object(_))));
     if !arguments[receivers..].iter().all(|value| matches!(value, Value::Tensor(t) if t.is_plain())) {

@@ -20,7 +20,7 @@ pub(super) struct Results {
     _graph: Arc<Graph>,
     /// Tensors that the graph gives: its first outputs.
     pub(super) tensors: usize,
-    /// Other values that it gives: the outputs behind these.
+    /// Other values that it gives: the outputs after these.
     pub(super) others: usize,
     /// Operands that the call gives on.
     given: Vec<usize>,

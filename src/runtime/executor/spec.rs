@@ -1,5 +1,5 @@
 //! What a plan is made for: of each argument whether it is there, its kind, and of tensors dtype, device, sizes, strides and
-//! whether they require grad; the grad mode. Two calls with equal specs run the same plan. Numbers and text are told
+//! whether they require grad; the grad mode. Two calls with equal specs run the same plan. Numbers and text are distinguished
 //! apart by kind only. It knows no graph.
 
 use crate::dialects::Run;
@@ -82,7 +82,7 @@ fn encode_tensor(tensor: &Tensor, words: &mut SmallVec<[u64; 24]>) {
     });
 }
 
-/// A type with what a value tells besides: of a tensor all that the spec has of it.
+/// A type refined by a value: for a tensor, everything in the spec.
 pub fn refined(declared: &Type, value: &Value) -> Type {
     refine(declared, value, 0)
 }

@@ -2,7 +2,7 @@
 //! and writes it at its end, which fusion makes one of with the computing (`functionalize`, `fuse-copies`). So where such a call raises, it
 //! has written nothing.
 //!
-//! That is what the program does only where no other argument looks at the memory of one that is written to: each call asks.
+//! That is what the program does only where no other argument shares the memory of one that is written to: each call asks.
 
 use super::Subject;
 use crate::analysis::facts;
@@ -22,7 +22,7 @@ pub(super) struct Updates {
     constants: Vec<Tensor>,
 }
 
-/// Whether a call may be planned so: its arguments tell all that they share, and something may write to one of them.
+/// Whether a call may be planned so: its arguments determine all that they share, and something may write to one of them.
 pub(super) fn may_update(subject: &Subject<'_>) -> bool {
     let plain = |value: &Value| match value {
         Value::Tensor(tensor) => tensor.is_plain(),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(tensors.each_ref().map(Tensor::version), [1, 1, 0]);
     }
 
-    /// Where an argument looks at the memory of one that is written to, the order of writes and reads shows.
+    /// Where an argument shares the memory of one that is written to, the order of writes and reads shows.
     #[test]
     fn arguments_that_share_memory_run_as_written() {
         let (plain, planned, run) = (program(), program().planned(), Run::silent());

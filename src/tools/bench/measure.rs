@@ -78,7 +78,7 @@ pub(super) fn times(options: &Options, ready: &Ready, run: &Run) -> Result<Times
     Ok(Times::of(times))
 }
 
-/// Times two programs in turn, so that both see the same moods of the machine.
+/// Times two programs alternately, so that both see the same machine load.
 pub(super) fn in_turn(options: &Options, ready: &Ready, other: &Ready, run: &Run) -> Result<Times> {
     for _ in 0..options.warmup {
         ready.call(run)?;
@@ -102,7 +102,7 @@ pub(super) fn in_turn(options: &Options, ready: &Ready, other: &Ready, run: &Run
     Ok(Times { baseline: Some(Box::new((Times::of(others), ratios))), ..Times::of(times) })
 }
 
-/// The most memory that the process holds from some moment on, where the system tells.
+/// The most memory that the process holds from some moment on, where the system reports it.
 pub(super) struct Peak;
 
 impl Peak {

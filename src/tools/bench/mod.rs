@@ -24,7 +24,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use subject::{Setting, Subject};
 
-/// Words of `flambeau bench`.
+/// Options of `flambeau bench`.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Options {
@@ -45,7 +45,7 @@ pub struct Options {
     /// First sizes of the inputs that are given by their sizes, one after the other: 1,8
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     batch: Vec<i64>,
-    /// Time another model, or other passes for the same model, in turn with each, and give the ratio: a file, or a pipeline
+    /// Time another model, or other passes for the same model, alternating with each, and print the ratio: a file, or a pipeline
     /// ('none' for no passes)
     #[arg(long, value_name = "FILE|PIPELINE")]
     baseline: Option<String>,
@@ -199,7 +199,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
         name: subject.name.clone(),
         threads: if setting.threads == 0 { pool::threads() } else { setting.threads },
         batch: setting.batch,
-        inputs: ready.words.clone(),
+        inputs: ready.described.clone(),
         load: ready.load,
         first,
         times,

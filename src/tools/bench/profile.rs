@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Calls that are looked at, at most.
+/// Calls that are examined, at most.
 const CALLS: usize = 50;
 /// Steps that a trace shows.
 const MAX_EVENTS: usize = 200_000;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Words of `flambeau bench rewrite`.
+/// Options of `flambeau bench rewrite`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// Ops of the graphs
@@ -24,7 +24,7 @@ pub struct Options {
     /// What the graphs are drawn by
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Rules besides the built-in ones, for both drivers
+    /// Rules in addition to the built-in ones, for both drivers
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
     /// Only the rules of the file
@@ -256,7 +256,7 @@ impl Line {
     }
 }
 
-/// Ops that are no constants.
+/// Ops that are not constants.
 fn count(graph: &Graph) -> u64 {
     graph.all_ops().into_iter().filter(|op| graph.kind(*op) != "prim::Constant").count() as u64
 }
@@ -280,7 +280,7 @@ struct Program {
 const WINDOW: usize = 24;
 
 impl Program {
-    /// A program of so many steps, of which none is without use.
+    /// A program of a number of steps, all of which are used.
     fn draw(size: usize, seed: u64) -> Program {
         let mut drawn = Program { inputs: 4, steps: Vec::new() };
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9).wrapping_add(size as u64));

@@ -45,8 +45,8 @@ pub(super) struct Ready {
     pub(super) program: Program,
     pub(super) entry: String,
     pub(super) arguments: Vec<Value>,
-    /// What inputs were given by words, or taken from records.
-    pub(super) words: Vec<String>,
+    /// Inputs given by options, or taken from records.
+    pub(super) described: Vec<String>,
     /// The passes that ran.
     pub(super) passes: String,
     /// What loading and passes took.
@@ -61,7 +61,7 @@ struct Training {
     batches: Vec<Vec<Value>>,
 }
 
-/// The models and cases that the words name.
+/// The models and cases that the options name.
 pub(super) fn all(options: &Options, io: &Io<'_>) -> Result<Vec<Subject>> {
     let mut out = Vec::new();
     for file in &options.files {
@@ -123,11 +123,11 @@ impl Subject {
             }
             _ => None,
         };
-        let (arguments, words) = match training {
+        let (arguments, described) = match training {
             Some(_) => (Vec::new(), Vec::new()),
             None => self.arguments(options, &loaded, &entry, setting, io)?,
         };
-        Ok(Ready { program, entry, arguments, words, passes: pipeline.to_text(), load, training })
+        Ok(Ready { program, entry, arguments, described, passes: pipeline.to_text(), load, training })
     }
 
     fn arguments(
@@ -156,7 +156,7 @@ impl Subject {
             io.message(note.as_deref().unwrap_or_default());
             self.noted.replace(note);
         }
-        Ok((given.values(options.seed, io.directory)?, given.words()))
+        Ok((given.values(options.seed, io.directory)?, given.described()))
     }
 
     /// The program that this one is compared with: another file, or the same one under other passes.

@@ -24,7 +24,7 @@ pub(super) fn of(graph: &Graph, registry: &Registry) -> Vec<Border> {
     for group in graph.all_ops().into_iter().filter(|op| fusion::is_group(graph.kind(*op))) {
         let mut border = |before: bool, other: OpId| {
             let (first, second) = if before { (other, group) } else { (group, other) };
-            // Two groups that meet are told once.
+            // A border of two groups is reported once.
             if !(before && fusion::is_group(graph.kind(other))) {
                 let why = why(graph, &context, other, (first, second));
                 out.push(Border { group: shown(graph, group), before, neighbour: shown(graph, other), why });
@@ -41,7 +41,7 @@ fn why(graph: &Graph, context: &Context<'_>, other: OpId, (first, second): (OpId
         return why_apart(graph, context, first, second);
     }
     why_outside(graph, context, other).unwrap_or_else(|| {
-        let part = if other == first { "behind" } else { "before" };
+        let part = if other == first { "after" } else { "before" };
         format!("it is a layer, which has taken what it can of the work {part} it")
     })
 }

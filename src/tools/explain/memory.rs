@@ -1,5 +1,5 @@
-//! Memory of a call: what the ops of a plan give, in how much memory at one time, and what of it lies in memory that was there. It is told
-//! of one call; how long a value lives follows from the graph. Work inside of blocks is not looked at.
+//! Memory of a call: what the ops of a plan give, in how much memory at one time, and what of it is in existing memory. It is
+//! reported of one call; how long a value lives follows from the graph. Work inside of blocks is not examined.
 
 use super::super::table::bytes;
 use crate::ir::{Attr, Graph, OpId, ValueId};
@@ -50,7 +50,7 @@ pub(super) struct Memory {
     /// The most that was needed of it at one time, and the op that ran then.
     pub(super) peak: u64,
     pub(super) peak_at: Option<u32>,
-    /// Results that lie in memory that was there, and their bytes: views, and what was written in the place of something else.
+    /// Results that reuse memory, and their bytes: views, and what was written in the place of something else.
     pub(super) shared: usize,
     pub(super) shared_bytes: u64,
 }
@@ -64,7 +64,7 @@ impl Memory {
             graph.block_ops(graph.root()).enumerate().map(|(n, op)| (op, n)).collect();
         let mut memory = Memory::default();
         // Memory that is alive, with its size and the place of the last op that needs it; what was there before the call has no
-        // size. Behind that op its address may be that of other memory.
+        // size. After that op its address may be that of other memory.
         let mut alive: HashMap<usize, (u64, usize)> = HashMap::new();
         for (place, input) in trace.arguments.iter().zip(graph.inputs()) {
             if let Some(place) = place {
@@ -105,7 +105,7 @@ impl Memory {
             self.peak_at.and_then(|index| graph.all_ops().into_iter().find(|op| op.index() as u32 == index));
         let at = at.map(|op| format!(" (at {})", graph.kind(op))).unwrap_or_default();
         format!(
-            "memory: {} in {} pieces, at most {} at one time{at}; {} results of {} lie in memory that was there\n",
+            "memory: {} in {} pieces, at most {} at one time{at}; {} results of {} reuse memory\n",
             bytes(self.bytes),
             self.pieces,
             bytes(self.peak),

@@ -1,4 +1,4 @@
-//! Where types are lost: ops of a plan whose operands have types and whose results have none. What stands behind such an op is
+//! Where types are lost: ops of a plan whose operands have types and whose results have none. What follows such an op is
 //! made for tensors of any sizes.
 
 use super::super::table::Table;

@@ -54,7 +54,7 @@ fn json_values(json: &serde_json::Value, maker: &mut Maker<'_>) -> Result<Vec<Na
     items.iter().map(|item| Ok((None, json_value(item, maker)?))).collect()
 }
 
-/// An encoded value, or else a plain one. A mistake in an encoded one is told as such.
+/// An encoded value, or else a plain one. A mistake in an encoded one is reported as such.
 fn json_value(json: &serde_json::Value, maker: &mut Maker<'_>) -> Result<Value> {
     match decode(json) {
         Ok(value) => Ok(value),

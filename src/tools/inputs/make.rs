@@ -1,8 +1,8 @@
-//! From the words of an input to its value: numbers are drawn, files read, and what the argument's type asks for decides what
+//! From the text of an input to its value: numbers are drawn, files read, and what the argument's type asks for decides what
 //! brackets mean.
 
 use super::files;
-use super::words::Spec;
+use super::specs::Spec;
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Type, TypeKind};
 use crate::resources::memory;
@@ -230,7 +230,7 @@ fn plain(spec: &Spec) -> Option<serde_json::Value> {
     })
 }
 
-/// JSON as words, for files that hold plain values.
+/// JSON as specs, for files that hold plain values.
 pub(super) fn of_json(json: &serde_json::Value) -> Spec {
     match json {
         serde_json::Value::Null => Spec::None,

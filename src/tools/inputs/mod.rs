@@ -1,10 +1,10 @@
-//! What a program is called with: the words `--input` and `--args`, and what is taken where neither is given. Every command
+//! What a program is called with: the options `--input` and `--args`, and what is taken where neither is given. Every command
 //! that calls a program takes its arguments from here. Must not know what is done with them.
 
 mod files;
 mod make;
 mod recorded;
-mod words;
+mod specs;
 
 use super::io::Io;
 use super::load::Loaded;
@@ -17,10 +17,10 @@ use crate::runtime::Program;
 use crate::value::Value;
 use clap::Args;
 use make::Maker;
+use specs::Spec;
 use std::path::{Path, PathBuf};
-use words::Spec;
 
-/// The words of a command that say what a program is called with.
+/// The options of a command that say what a program is called with.
 #[derive(Args, Clone, Debug, Default)]
 pub struct InputOptions {
     /// An input, by name or in order; repeat it for several: 'x=float32[1,3,224,224]' (random numbers), 'ids=int64[2,16]{0..30000}',
@@ -43,7 +43,7 @@ pub struct Inputs {
 
 /// What fills an argument.
 enum Slot {
-    Words(Spec),
+    Spec(Spec),
     Given(Value),
 }
 
@@ -53,8 +53,8 @@ impl InputOptions {
         !self.input.is_empty() || !self.args.is_empty()
     }
 
-    /// What the words say for a function of a loaded program. Where they say nothing, recorded sizes are taken. Fails for words
-    /// that are none, for names that no argument has, and where nothing is known of an input.
+    /// The inputs for a function of a loaded program. Without options, recorded sizes are used. Fails for options
+    /// that are invalid, for names that no argument has, and where nothing is known of an input.
     pub fn resolve(&self, loaded: &Loaded, entry: &str, io: &Io<'_>) -> Result<Inputs> {
         let mut parameters = loaded.program.parameters(entry)?;
         for parameter in &mut parameters {
@@ -69,11 +69,11 @@ impl InputOptions {
             }
         }
         for text in &self.input {
-            for (name, spec) in words::parse(text)? {
+            for (name, spec) in specs::parse(text)? {
                 match (name, spec) {
-                    (Some(name), spec) => inputs.by_name(&name, Slot::Words(spec), entry)?,
+                    (Some(name), spec) => inputs.by_name(&name, Slot::Spec(spec), entry)?,
                     (None, Spec::File(file)) => inputs.file(&io.path(Path::new(&file)))?,
-                    (None, spec) => inputs.in_order(Slot::Words(spec))?,
+                    (None, spec) => inputs.in_order(Slot::Spec(spec))?,
                 }
             }
         }
@@ -98,7 +98,7 @@ impl Inputs {
                 self.rest.push(value);
                 Ok(())
             }
-            Slot::Words(spec) => Err(Diagnostic::new(
+            Slot::Spec(spec) => Err(Diagnostic::new(
                 ErrorKind::Usage,
                 format!(
                     "--input {spec}: the function takes {} arguments, and all are given",
@@ -161,7 +161,7 @@ impl Inputs {
             let known = traced.get(n).cloned().or_else(|| typed.get(n).cloned().flatten());
             match known {
                 Some(spec) => {
-                    self.slots[n] = Some(Slot::Words(spec));
+                    self.slots[n] = Some(Slot::Spec(spec));
                     self.made_up = true;
                 }
                 None => return Err(self.unknown(n, entry)),
@@ -190,18 +190,18 @@ impl Inputs {
             .hint(format!("for example --input {}={example}", argument.name))
     }
 
-    /// What was taken without being told, as words: for a note to the user.
+    /// Defaulted inputs as text, for a note to the user.
     pub fn note(&self) -> Option<String> {
-        let words: Vec<String> = self.words();
+        let described: Vec<String> = self.described();
         self.made_up.then(|| {
-            format!("note: inputs of the recorded sizes, with random numbers: {}\n", words.join(" "))
+            format!("note: inputs of the recorded sizes, with random numbers: {}\n", described.join(" "))
         })
     }
 
-    /// The inputs that words describe, each with its name: `x=float32[1,3]`.
-    pub fn words(&self) -> Vec<String> {
+    /// The inputs that options describe, each with its name: `x=float32[1,3]`.
+    pub fn described(&self) -> Vec<String> {
         let word = |(slot, argument): (&Option<Slot>, &Argument)| match slot {
-            Some(Slot::Words(spec)) => Some(format!("{}={spec}", argument.name)),
+            Some(Slot::Spec(spec)) => Some(format!("{}={spec}", argument.name)),
             _ => None,
         };
         self.slots.iter().zip(&self.parameters).filter_map(word).collect()
@@ -213,12 +213,12 @@ impl Inputs {
         let mut slots = Vec::new();
         for slot in &self.slots {
             slots.push(match slot {
-                Some(Slot::Words(Spec::Random { dtype, sizes, range })) if !sizes.is_empty() => {
+                Some(Slot::Spec(Spec::Random { dtype, sizes, range })) if !sizes.is_empty() => {
                     found = true;
                     let sizes = std::iter::once(batch).chain(sizes.iter().skip(1).copied()).collect();
-                    Some(Slot::Words(Spec::Random { dtype: *dtype, sizes, range: *range }))
+                    Some(Slot::Spec(Spec::Random { dtype: *dtype, sizes, range: *range }))
                 }
-                Some(Slot::Words(spec)) => Some(Slot::Words(spec.clone())),
+                Some(Slot::Spec(spec)) => Some(Slot::Spec(spec.clone())),
                 Some(Slot::Given(value)) => Some(Slot::Given(value.clone())),
                 None => None,
             });
@@ -232,7 +232,7 @@ impl Inputs {
         Ok(Inputs { parameters: parameters.clone(), slots, rest: rest.clone(), made_up: *made_up })
     }
 
-    /// The values, random numbers drawn from the seed: the same on every machine, whichever order the words had.
+    /// The values, random numbers drawn from the seed: the same on every machine, whichever order the options had.
     pub fn values(&self, seed: u64, directory: &Path) -> Result<Vec<Value>> {
         let last = self.slots.iter().rposition(Option::is_some).map_or(0, |n| n + 1);
         let mut values = Vec::new();
@@ -240,7 +240,7 @@ impl Inputs {
             let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((n as u64) << 32);
             values.push(match (slot, &argument.default) {
                 (Some(Slot::Given(value)), _) => value.clone(),
-                (Some(Slot::Words(spec)), _) => Maker { directory, state }.make(spec, Some(&argument.ty))?,
+                (Some(Slot::Spec(spec)), _) => Maker { directory, state }.make(spec, Some(&argument.ty))?,
                 (None, Some(default)) => {
                     constant::value(&[(Symbol::new("value"), default.clone())], Some(&argument.ty))?
                 }
@@ -297,14 +297,14 @@ pub fn read_all(file: &Path) -> Result<Vec<(Option<String>, Value)>> {
     files::read(file, &mut Maker { directory: Path::new(""), state: 0 })
 }
 
-/// A name with options: `adamw(lr=1e-3, betas=(0.9, 0.99))`. `flag` is the word of the command line that errors name.
+/// A name with options: `adamw(lr=1e-3, betas=(0.9, 0.99))`. `flag` is the option that errors name.
 pub fn named_options(flag: &str, text: &str) -> Result<(String, Vec<(String, Value)>)> {
     let usage = |what: &str| Diagnostic::new(ErrorKind::Usage, format!("{flag} '{text}': {what}"));
     let Some((name, rest)) = text.split_once('(') else { return Ok((text.trim().to_string(), Vec::new())) };
     let inner = rest.trim_end().strip_suffix(')').ok_or_else(|| usage("options end with ')'"))?;
-    let words = if inner.trim().is_empty() { Vec::new() } else { words::parse_for(flag, inner)? };
+    let specs = if inner.trim().is_empty() { Vec::new() } else { specs::parse_for(flag, inner)? };
     let mut options = Vec::new();
-    for (name, spec) in words {
+    for (name, spec) in specs {
         let name = name.ok_or_else(|| usage("options have names: lr=0.1"))?;
         options.push((name, Maker { directory: Path::new(""), state: 0 }.make(&spec, None)?));
     }

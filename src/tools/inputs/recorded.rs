@@ -1,13 +1,13 @@
-//! What is known of a program's inputs without being told: the sizes that a traced archive records, and the types of the
+//! What is known of a program's inputs by itself: the sizes that a traced archive records, and the types of the
 //! graph's inputs.
 
-use super::words::Spec;
+use super::specs::Spec;
 use crate::frontend::archive::{Node, NodeId, Pickle};
 use crate::ir::{Graph, TypeKind};
 use crate::runtime::Program;
 use crate::tensor::DType;
 
-/// Values nested deeper than this are not looked at.
+/// Values nested deeper than this are not examined.
 const MAX_DEPTH: usize = 50;
 
 /// What a trace of the method recorded, one for each argument: tensors by dtype and sizes, other values as they were.

@@ -47,7 +47,7 @@ const TYPES: &[&str] = &[
 
 /// The suffixes of a check, and what they ask.
 const CHECKS: &[(&str, &str)] = &[
-    ("", "somewhere behind the match before"),
+    ("", "somewhere after the previous match"),
     ("-NEXT", "on the next line"),
     ("-SAME", "on the same line"),
     ("-EMPTY", "the next line is empty"),
@@ -102,7 +102,7 @@ fn check_word<'l>(document: &Document, line: &'l str) -> Option<&'l str> {
     prefixes.chain(["CHECK"]).any(fits).then_some(word)
 }
 
-/// The beginning of a variable in a check, behind `[[`.
+/// The beginning of a variable in a check, after `[[`.
 fn check_variable<'l>(document: &Document, line: &'l str) -> Option<&'l str> {
     let word = tail(line, |c| c.is_ascii_alphanumeric() || "_$".contains(c));
     let before = line.get(..line.len() - word.len())?;
@@ -110,19 +110,19 @@ fn check_variable<'l>(document: &Document, line: &'l str) -> Option<&'l str> {
     (opens && !check_runs(document.text()).is_empty()).then_some(word)
 }
 
-/// Words with what they mean.
-type Words = &'static [(&'static str, &'static str)];
+/// Keywords with their meanings.
+type Keywords = &'static [(&'static str, &'static str)];
 
-const RULE_WORDS: Words =
+const RULE_KEYWORDS: Keywords =
     &[("rule ", "a law and what it promises"), ("group ", "rules with a name in common")];
 
-const CONTRACTS: Words = &[
+const CONTRACTS: Keywords = &[
     ("exact ", "same dtype, sizes and bits"),
     ("nan-relaxed ", "exact where nothing is NaN or infinite"),
     ("fast-math ", "within the tolerance on finite inputs of moderate size"),
 ];
 
-const CONDITIONS: Words = &[
+const CONDITIONS: Keywords = &[
     ("same_type(", "two values of one dtype and size"),
     ("same_shape(", "two values of one size"),
     ("same_dtype(", "two values of one dtype"),
@@ -137,14 +137,14 @@ const CONDITIONS: Words = &[
     ("numel(", "the number of elements"),
 ];
 
-const ITEMS: Words = &[
+const ITEMS: Keywords = &[
     ("op ", "an op with its schema"),
     ("type ", "a type with parameters"),
     ("attribute ", "an attribute with parameters"),
     ("dialect ", "the name of the dialect"),
 ];
 
-const FIELDS: Words = &[
+const FIELDS: Keywords = &[
     ("summary ", "one sentence"),
     ("meaning", "TorchScript over other ops, below it"),
     ("grad ", "the derivative by an argument"),
@@ -156,7 +156,7 @@ const FIELDS: Words = &[
     ("attribute ", "an attribute of the op"),
 ];
 
-const FACTS: Words = &[
+const FACTS: Keywords = &[
     ("commutative", "f(a, b) = f(b, a)"),
     ("associative", "f(f(a, b), c) = f(a, f(b, c))"),
     ("identity(", "f(a, e) = a"),
@@ -169,14 +169,14 @@ const FACTS: Words = &[
     ("detached", "no gradient flows through it"),
 ];
 
-const TRAITS: Words = &[
+const TRAITS: Keywords = &[
     ("inplace", "the form that writes its first argument"),
     ("out(", "the form that writes `out`"),
     ("same_type", "operands and results have one type"),
     ("blocks(", "the number of nested blocks"),
 ];
 
-const EFFECTS: Words = &[
+const EFFECTS: Keywords = &[
     ("none", "it only computes"),
     ("reads_world", "it reads more than its operands"),
     ("writes_world", "it changes more than its results"),
@@ -187,10 +187,10 @@ const EFFECTS: Words = &[
     ("all", "anything"),
 ];
 
-const TOLERANCES: Words =
+const TOLERANCES: Keywords =
     &[("exact", "to the bit"), ("rounding", "one rounding"), ("accumulation", "a sum's rounding")];
 
-const PARAMETERS: Words = &[
+const PARAMETERS: Keywords = &[
     ("int", "a number"),
     ("float", "a number"),
     ("str", "a text"),
@@ -209,7 +209,7 @@ fn rules(list: &mut List<'_>, project: &Project, line: &str) {
     let before = line.get(..line.len() - word.len()).unwrap_or_default();
     let words: Vec<&str> = before.split_whitespace().collect();
     match words.as_slice() {
-        [] => list.words(RULE_WORDS, word),
+        [] => list.words(RULE_KEYWORDS, word),
         ["rule", _] => list.words(CONTRACTS, word),
         _ => {
             let word = tail(line, |c| c.is_alphanumeric() || "_:.".contains(c));
@@ -252,7 +252,7 @@ fn graph(list: &mut List<'_>, project: &Project, line: &str) {
         list.values(word);
         return;
     }
-    // Behind the kind of an op, inside of square brackets.
+    // After the kind of an op, inside of square brackets.
     let inside =
         list.document.index.op_around(list.offset).filter(|op| {
             op.attributes.as_ref().is_some_and(|a| a.start <= list.offset && list.offset <= a.end)
@@ -298,7 +298,7 @@ impl List<'_> {
         });
     }
 
-    fn words(&mut self, words: Words, word: &str) {
+    fn words(&mut self, words: Keywords, word: &str) {
         for (label, meaning) in words.iter().filter(|(label, _)| label.starts_with(word)) {
             self.add(word, label, lsp::CompletionItemKind::KEYWORD, Some(meaning.to_string()));
         }
@@ -324,7 +324,7 @@ impl List<'_> {
     }
 
     fn ops(&mut self, project: &Project, word: &str) {
-        // A part behind the colons is enough: `add` finds `aten::add`.
+        // A part after the colons is enough: `add` finds `aten::add`.
         for name in project.registry.names().map(|name| name.as_str()) {
             let base = name.split("::").nth(1).unwrap_or(name);
             if name.starts_with(word) || (!word.contains(':') && base.starts_with(word)) {

@@ -49,7 +49,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Most bytes of a file that is looked at; of a larger one the server says only that.
+/// Most bytes of a file that is examined; of a larger one the server says only that.
 pub(super) const MOST_TEXT: usize = 16 << 20;
 
 /// An open file.
@@ -131,7 +131,7 @@ impl Document {
         Document { changed: false, ..self.clone() }
     }
 
-    /// The offset in bytes of a place; one behind the end of its line is the end of the line.
+    /// The offset in bytes of a place; one after the end of its line is the end of the line.
     pub(super) fn offset(&self, at: lsp::Position) -> usize {
         let start = self.source.line_start(at.line as usize + 1);
         let rest = self.text().get(start..).unwrap_or_default();

@@ -110,7 +110,7 @@ fn at_op<T>(
 /// What the registry says of an op; the overload that is meant stands first.
 fn op_text(document: &Document, project: &Project, name: &str, offset: usize) -> Option<String> {
     let registry = &project.registry;
-    // A rule may name an overload behind a dot.
+    // A rule may name an overload after a dot.
     let (base, overload) = match name.rsplit_once('.') {
         Some((base, overload)) if Symbol::existing(name).is_none_or(|s| registry.overloads(s).is_empty()) => {
             (base, Some(overload))
@@ -152,7 +152,7 @@ fn op_text(document: &Document, project: &Project, name: &str, offset: usize) ->
     Some(out)
 }
 
-/// A row in words.
+/// A row as text.
 fn row_text(row: &Op) -> String {
     let def = row.def();
     let mut parts = Vec::new();
@@ -250,7 +250,7 @@ fn declared(document: &Document, project: &Project, offset: usize) -> Option<lsp
     })
 }
 
-/// The name behind `op`, `type` or `attribute` in a dialect file: `quant::snap`, `quant.fixed`. Overloads count as the op.
+/// The name after `op`, `type` or `attribute` in a dialect file: `quant::snap`, `quant.fixed`. Overloads count as the op.
 fn declaration(text: &str, name: &str) -> Option<Range<usize>> {
     let dialect = text.lines().find_map(|line| line.strip_prefix("dialect ")?.split_whitespace().next())?;
     let own = name.strip_prefix(dialect)?.strip_prefix('.');
@@ -394,7 +394,7 @@ pub(super) fn symbols(document: &Document) -> lsp::DocumentSymbolResponse {
     lsp::DocumentSymbolResponse::Nested(all)
 }
 
-/// The names behind the word `rule`.
+/// The names after the word `rule`.
 fn rule_names(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut offset = 0;
     text.split_inclusive('\n').filter_map(move |line| {

@@ -5,7 +5,7 @@ use super::document::{Document, Kind};
 use super::index::Line;
 use lsp_types as lsp;
 
-/// Blocks deeper than this are left as they are: indentation grows with the depth, and so the text with its square.
+/// Blocks deeper than this are left unchanged: indentation grows with the depth, and so the text with its square.
 const MOST_DEPTH: usize = 100;
 
 /// The edits that set the indentation; none for other kinds of files, nor for blocks nested very deeply.
@@ -21,7 +21,7 @@ pub(super) fn edits(document: &Document) -> Option<Vec<lsp::TextEdit>> {
         let text = document.text();
         let line_start = text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |at| at + 1);
         let blank = text.get(line_start..start).unwrap_or_default();
-        // Two ops on one line are no business of ours.
+        // Two ops on one line are left alone.
         if blank.trim().is_empty() && blank != wanted {
             edits.push(lsp::TextEdit { range: document.range(line_start, start), new_text: wanted });
         }
@@ -62,7 +62,7 @@ fn indentations(document: &Document) -> Vec<(usize, String)> {
             if let Some(width) = continued.filter(|_| word.starts_with('%')) {
                 all.push((at, " ".repeat(width)));
             } else if is_comment && line.len() != word.len() && *kind != Line::Return {
-                // A comment belongs to the line behind it.
+                // A comment belongs to the line after it.
                 let next = lines.get(n + 1).map_or(spaces, |(_, kind, depth)| match kind {
                     Line::Op | Line::End => 2 + 4 * depth,
                     Line::Block => 4 + 4 * depth,

@@ -109,7 +109,7 @@ impl Index {
     }
 }
 
-/// The words of each logical line: one that is not within brackets.
+/// The tokens of each logical line: one that is not within brackets.
 fn lines(text: &str) -> Vec<Vec<Word>> {
     let bytes = text.as_bytes();
     let (mut all, mut line, mut depth, mut at) = (Vec::new(), Vec::new(), 0usize, 0);
@@ -120,7 +120,7 @@ fn lines(text: &str) -> Vec<Vec<Word>> {
         match byte {
             b'\n' => {
                 at += 1;
-                // A bracket that was never closed shall not swallow the lines behind it.
+                // A bracket that was never closed shall not swallow the lines after it.
                 if depth > 0 && begins(text.get(at..).unwrap_or_default()) {
                     depth = 0;
                 }

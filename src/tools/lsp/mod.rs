@@ -35,10 +35,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use work::{Answer, Failure, Work};
 
-/// Words of `flambeau lsp`.
+/// Options of `flambeau lsp`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Speak over standard input and output (the only way; editors often pass the word)
+    /// Communicate over standard input and output (the only transport; editors often pass this option)
     #[arg(long)]
     stdio: bool,
 }
@@ -293,7 +293,7 @@ impl Server {
                     self.outbox.publish(p.text_document.uri, Vec::new(), None);
                 }
             }
-            // A dialect or the project file may have changed: all that is open is looked at again.
+            // A dialect or the project file may have changed: all that is open is revisited.
             "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
                 if let Some(project) = self.open.project.reloaded() {
                     self.open.project = Arc::new(project);

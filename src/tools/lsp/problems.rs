@@ -1,4 +1,4 @@
-//! What is wrong with a file: asked of the parsers, the verifier and FileCheck, and put into the editor's words.
+//! What is wrong with a file: asked of the parsers, the verifier and FileCheck, and converted to the editor's diagnostics.
 
 use super::document::{Document, Kind, MOST_TEXT};
 use super::project::Project;
@@ -12,7 +12,7 @@ use lsp_types as lsp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// More than this nobody reads.
+/// Maximum number of reported problems.
 const MOST: usize = 100;
 
 /// Everything that is wrong with a document, in the order of its places.

@@ -76,7 +76,7 @@ impl Project {
         self.loaded.clear();
         for root in self.roots.clone() {
             let file = root.join(NAME);
-            // A folder without one is no project of ours, which is well.
+            // A folder without one is not a project of ours, which is well.
             let Ok(text) = files::read_text(&file) else { continue };
             self.seen.push((file.clone(), text.clone()));
             match settings(&text) {
@@ -130,7 +130,7 @@ impl Project {
         }
     }
 
-    /// The dialect files of the project, as they were loaded.
+    /// The dialect files of the project, as loaded.
     pub(super) fn dialect_files(&self, asker: &Document) -> Vec<Document> {
         let file = |(path, source): &(PathBuf, Arc<Source>)| {
             Some(Document::new(uri_of(path)?, "", source.text().to_string(), 0, asker.encoding()))

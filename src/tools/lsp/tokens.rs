@@ -195,7 +195,7 @@ impl<'d> Reader<'d> {
         let within =
             |list: &[Range<usize>]| list.iter().any(|r| r.start <= place.start && place.end <= r.end);
         if word.contains("::") {
-            // A rule may name an overload behind a dot.
+            // A rule may name an overload after a dot.
             let base = word.split('.').next().unwrap_or(word);
             let known = [word, base].iter().any(|name| {
                 Symbol::existing(name).is_some_and(|name| !self.project.registry.overloads(name).is_empty())

@@ -8,20 +8,20 @@ use crate::passes::Pipeline;
 use crate::passes::manager::print_ir::difference;
 use crate::passes::manager::{At, Observer, Runner, Settings, StopAt};
 use crate::tools::io::Io;
-use crate::tools::judge::{Fault, Judge};
+use crate::tools::oracle::{Fault, Oracle};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Runs the search and tells what it found; gives whether everything is well.
+/// Runs the search and reports what it found; returns whether no fault was found.
 pub(super) fn run(work: &Work<'_>, input: &Input, io: &mut Io<'_>) -> Result<bool> {
     let module = work.read(input, input.source.as_ref())?.map_err(fold)?.module;
-    let judge = judge(work, input, &module, io)?;
-    let (_, total, _) = judge.transform(&module, work.pipeline, None);
-    if !judge.is_bad(&module, work.pipeline, None)? {
+    let oracle = oracle(work, input, &module, io)?;
+    let (_, total, _) = oracle.transform(&module, work.pipeline, None);
+    if !oracle.is_bad(&module, work.pipeline, None)? {
         io.print(&format!("nothing is wrong after {total} passes\n"));
         return Ok(true);
     }
-    if judge.is_bad(&module, work.pipeline, Some(StopAt { index: 0, steps: 0 }))? {
+    if oracle.is_bad(&module, work.pipeline, Some(StopAt { index: 0, steps: 0 }))? {
         io.print("it is wrong before the first pass\n");
         return Ok(false);
     }
@@ -30,21 +30,21 @@ pub(super) fn run(work: &Work<'_>, input: &Input, io: &mut Io<'_>) -> Result<boo
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
         io.message(&format!("bisect: passes {good} to {bad}, trying {middle}\n"));
-        let is_bad = judge.is_bad(&module, work.pipeline, Some(StopAt { index: middle, steps: 0 }))?;
+        let is_bad = oracle.is_bad(&module, work.pipeline, Some(StopAt { index: middle, steps: 0 }))?;
         *(if is_bad { &mut bad } else { &mut good }) = middle;
     }
     let index = bad - 1;
-    let seen = look(&judge, work.pipeline, &module, StopAt { index, steps: u64::MAX });
+    let seen = look(&oracle, work.pipeline, &module, StopAt { index, steps: u64::MAX });
     io.print(&format!("the first bad pass is number {bad}: {}\n", seen.name));
     if seen.steps > 0 {
-        steps(&judge, work, &module, index, seen.steps, io)?;
+        steps(&oracle, work, &module, index, seen.steps, io)?;
     }
     Ok(false)
 }
 
 /// The first bad step of a pass.
 fn steps(
-    judge: &Judge,
+    oracle: &Oracle,
     work: &Work<'_>,
     module: &Module,
     index: usize,
@@ -53,23 +53,23 @@ fn steps(
 ) -> Result<()> {
     let at = |steps: u64| StopAt { index, steps };
     let (mut good, mut bad) = (0, total);
-    if !judge.is_bad(module, work.pipeline, Some(at(bad)))? {
+    if !oracle.is_bad(module, work.pipeline, Some(at(bad)))? {
         io.print("no number of its steps alone shows the fault\n");
         return Ok(());
     }
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
         io.message(&format!("bisect: steps {good} to {bad}, trying {middle}\n"));
-        let is_bad = judge.is_bad(module, work.pipeline, Some(at(middle)))?;
+        let is_bad = oracle.is_bad(module, work.pipeline, Some(at(middle)))?;
         *(if is_bad { &mut bad } else { &mut good }) = middle;
     }
-    let seen = look(judge, work.pipeline, module, at(bad));
+    let seen = look(oracle, work.pipeline, module, at(bad));
     io.print(&format!(
         "its first bad step is number {bad} of {total}: {}\n",
         seen.last_step.unwrap_or_default()
     ));
-    let before = judge.transform(module, work.pipeline, Some(at(good))).0;
-    let after = judge.transform(module, work.pipeline, Some(at(bad))).0;
+    let before = oracle.transform(module, work.pipeline, Some(at(good))).0;
+    let after = oracle.transform(module, work.pipeline, Some(at(bad))).0;
     io.print(&difference(&text(&before), &text(&after)));
     Ok(())
 }
@@ -98,11 +98,11 @@ impl Observer for Seen {
     }
 }
 
-fn look(judge: &Judge, pipeline: &Pipeline, module: &Module, stop: StopAt) -> Seen {
+fn look(oracle: &Oracle, pipeline: &Pipeline, module: &Module, stop: StopAt) -> Seen {
     let mut seen = Seen { index: stop.index, ..Seen::default() };
     let mut sink = std::io::sink();
-    let settings = Settings { stop: Some(stop), record_steps: true, verify: None, ..judge.settings.clone() };
-    let mut runner = Runner::new(&judge.registry, settings, &mut sink);
+    let settings = Settings { stop: Some(stop), record_steps: true, verify: None, ..oracle.settings.clone() };
+    let mut runner = Runner::new(&oracle.registry, settings, &mut sink);
     runner.observe(&mut seen);
     // A failing pass is what is looked for.
     let _ = runner.run(pipeline, &mut module.clone());
@@ -112,17 +112,17 @@ fn look(judge: &Judge, pipeline: &Pipeline, module: &Module, stop: StopAt) -> Se
     seen
 }
 
-fn judge(work: &Work<'_>, input: &Input, module: &Module, io: &mut Io<'_>) -> Result<Judge> {
+fn oracle(work: &Work<'_>, input: &Input, module: &Module, io: &mut Io<'_>) -> Result<Oracle> {
     let options = work.options;
     let fault = match options.bisect.as_deref().unwrap_or("verify") {
         "verify" => Fault::Fails(String::new()),
         "answer" => {
             let (entry, arguments) = work.arguments(input, module, io)?;
-            Judge::answer(&entry, &arguments)?
+            Oracle::answer(&entry, &arguments)?
         }
         "" => return Err(Diagnostic::new(ErrorKind::Usage, "--bisect= needs a check")),
         command => Fault::Command { text: command.to_string(), success_is_bad: false },
     };
     let settings = Settings { log: Default::default(), ..options.settings()? };
-    Ok(Judge { registry: Arc::clone(work.registry), strictness: options.strictness(), fault, settings })
+    Ok(Oracle { registry: Arc::clone(work.registry), strictness: options.strictness(), fault, settings })
 }

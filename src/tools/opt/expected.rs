@@ -3,7 +3,7 @@
 //! ```text
 //! // expected-error {{text}}          on this line; @+2 two lines below, @-1 above, @above, @below, @unknown without a place
 //! # expected-warning-re@+1 {{a {{[0-9]+}} b}}      expressions between inner braces
-//! # expected-note 2 {{text}}         so many times
+//! # expected-note 2 {{text}}         that number of times
 //! ```
 //!
 //! Every error and warning must be expected, and everything expected must come. Notes and hints may be expected.
@@ -72,7 +72,7 @@ struct Met<'a> {
     taken: bool,
 }
 
-/// What is wrong: diagnostics that nobody expected, and expected ones that did not come.
+/// What is wrong: unexpected diagnostics, and expected ones that did not occur.
 pub(super) fn compare(source: &Arc<Source>, diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     let expected = match read(source) {
@@ -179,7 +179,7 @@ fn one(source: &Arc<Source>, at: usize) -> Result<Option<(Expected, usize)>, Dia
     Ok(Some((Expected { kind, line, pattern, text: wanted.to_string(), count, span }, end)))
 }
 
-/// The next line before or behind a line that is no comment.
+/// The next line before or after a line that is not a comment.
 fn code_line(source: &Source, line: usize, below: bool) -> Option<usize> {
     let lines: Vec<&str> = source.text().lines().collect();
     let own = line - source.first_line();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn what_does_not_fit_is_reported() {
         assert_eq!(check("x\n", &[(1, "bad")]), ["bad"]);
         assert_eq!(
             check("x # expected-error {{bad}}\n", &[]),

@@ -1,4 +1,4 @@
-//! `flambeau opt`: parses a module, runs passes over it, prints it. `words.rs` has the words, `work.rs` what is done
+//! `flambeau opt`: parses a module, runs passes over it, prints it. `options.rs` has the options, `work.rs` the work
 //! with one module; docs/tools.md explains both.
 
 mod bisect;
@@ -6,7 +6,7 @@ mod expected;
 mod page;
 pub mod reproducer;
 mod validate;
-mod words;
+mod options;
 mod work;
 
 use super::io::Io;
@@ -19,7 +19,7 @@ use crate::runtime::Program;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use words::{DiagnosticForm, Options, join_timing};
+pub use options::{DiagnosticForm, Options, join_timing};
 pub(super) use work::pass_error_signature;
 
 /// Runs the command.
@@ -77,7 +77,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     work.all(&input, io)
 }
 
-/// What is worked on: text, or a file that is no text.
+/// What is worked on: text, or a file that is not text.
 pub(super) struct Input {
     pub(super) name: String,
     pub(super) source: Option<Arc<Source>>,
@@ -139,8 +139,8 @@ pub(super) fn fold(mut errors: Vec<Diagnostic>) -> Diagnostic {
     rest.iter().fold(first, |first, other| first.note(other.to_string()))
 }
 
-/// A module from graph text or TorchScript source. Results without a stated type get that of their op's schema; a graph that
-/// somebody wrote is numbered as PyTorch would number it, a dump keeps its names.
+/// A module from graph text or TorchScript source. Results without a stated type get that of their op's schema; a hand-written
+/// graph is numbered as PyTorch would number it, a dump keeps its names.
 pub(super) fn read_text(
     source: &Arc<Source>,
     registry: &Arc<Registry>,
@@ -170,6 +170,6 @@ pub(super) fn read_text(
 /// Writes a module as graph text.
 pub fn print_module(module: &Module, no_locations: bool, io: &mut Io<'_>) {
     let options = if no_locations { PrintOptions::bare() } else { PrintOptions::default() };
-    // A closed pipe is no failure of the command.
+    // A closed pipe is not a failure of the command.
     let _ = module.write_text(io.out, &options);
 }

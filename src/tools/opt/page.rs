@@ -12,12 +12,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 const STYLE: &str = include_str!("page.css");
-/// Graphs of more ops are not drawn: nobody could read two of them side by side.
+/// Graphs of more ops are not drawn: two of them side by side would be unreadable.
 const MAX_DRAWN: usize = 200;
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
-/// Looks on and writes the page.
+/// Observes and writes the page.
 pub(super) struct Page {
     registry: Arc<Registry>,
     explanations: Arc<Explanations>,
@@ -25,7 +25,7 @@ pub(super) struct Page {
     before: Module,
     sections: Vec<Section>,
     /// Explanations that stand on the page already.
-    told: usize,
+    reported: usize,
 }
 
 struct Section {
@@ -37,7 +37,7 @@ struct Section {
 }
 
 impl Page {
-    /// Looks on while passes run over `module`.
+    /// Observes passes over `module`.
     pub(super) fn new(
         registry: &Arc<Registry>,
         explanations: &Arc<Explanations>,
@@ -45,7 +45,7 @@ impl Page {
         module: Module,
     ) -> Page {
         let (registry, explanations) = (Arc::clone(registry), Arc::clone(explanations));
-        Page { registry, explanations, form, before: module, sections: Vec::new(), told: 0 }
+        Page { registry, explanations, form, before: module, sections: Vec::new(), reported: 0 }
     }
 
     /// The page, with a title to show.
@@ -110,7 +110,7 @@ impl Page {
         }
     }
 
-    /// Both graphs as pictures, where they are small enough to be looked at.
+    /// Both graphs as pictures, where they are small enough to be examined.
     fn pictures(&self, sides: &[&Module; 2], name: Symbol, out: &mut String) {
         let small = |module: &&Module| {
             let function = module.functions.get(&name);
@@ -131,8 +131,8 @@ impl Page {
 
     /// The rules that led to what the pass replaced.
     fn rules(&mut self, out: &mut String) {
-        let gathered = self.explanations.gathered(self.told);
-        self.told += gathered.len();
+        let gathered = self.explanations.gathered(self.reported);
+        self.reported += gathered.len();
         let steps: Vec<&Replacement> = gathered.iter().flat_map(|(_, _, report)| &report.steps).collect();
         if steps.is_empty() {
             return;

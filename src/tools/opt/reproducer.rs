@@ -17,7 +17,7 @@ pub struct Case {
     pub pipeline: String,
     /// The error.
     pub error: String,
-    /// Ops that nobody declared are carried.
+    /// Unregistered ops are allowed.
     pub carries: bool,
     /// Every op must fit its row.
     pub strict: bool,
@@ -33,7 +33,7 @@ impl Case {
     /// What failed in a file of a name.
     pub fn of(module: &Module, pipeline: String, name: &str, error: &Diagnostic) -> Case {
         let (name, error) = (name.to_string(), error.message().to_string());
-        // Whoever runs a program carries ops of unknown dialects until they are reached.
+        // Running a program allows ops of unknown dialects until they are reached.
         Case { name, error, carries: true, ..Case::new(module, pipeline) }
     }
 

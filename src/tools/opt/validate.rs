@@ -1,7 +1,7 @@
 //! `opt --validate-each`: calls each function that a pass changed before and after the pass, with values drawn for the types of
 //! its parameters, and reports another answer with the smallest arguments that show it. Knows no pass.
 //!
-//! A draw that the function refuses before the pass says nothing: a pass may keep a program from raising what nobody reads.
+//! A draw that the function refuses before the pass says nothing: a pass may remove an unused op that raises.
 //! What the function writes to its arguments counts as its answer.
 
 use crate::diag::{Diagnostic, ErrorKind, Result};
@@ -12,7 +12,7 @@ use crate::passes::manager::{At, Observer, Report};
 use crate::rewrite::check::{Copies, Numbers, Random, candidates};
 use crate::runtime::Program;
 use crate::tensor::{DType, Device};
-use crate::tools::judge::{differ, runnable};
+use crate::tools::oracle::{differ, runnable};
 use crate::value::{Dict, Value};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 const PATIENCE: usize = 12;
 /// Calls that making arguments smaller may take.
 const SHRINKING: usize = 400;
-/// Steps that a call may take, and bytes that it may hold: a pass is judged on small values.
+/// Steps that a call may take, and bytes that it may hold: a pass is checked on small values.
 const STEPS: u64 = 1_000_000;
 const BYTES: u64 = 1 << 28;
 
@@ -33,7 +33,7 @@ const BUFFER: i64 = 128;
 /// Arguments of a call, by the names of parameters.
 type Arguments = Vec<(Arc<str>, Value)>;
 
-/// Looks on, calls, and keeps what it found.
+/// Observes, calls, and keeps what it found.
 pub(super) struct Validator {
     registry: Arc<Registry>,
     draws: usize,
@@ -47,7 +47,7 @@ pub(super) struct Validator {
 }
 
 impl Validator {
-    /// Looks on while passes run over `module`, with so many draws a function.
+    /// Observes passes over `module`, with a number of draws per function.
     pub(super) fn new(registry: &Arc<Registry>, draws: usize, module: Module) -> Validator {
         let (faults, skipped) = (Vec::new(), IndexMap::new());
         Validator {
@@ -78,8 +78,8 @@ impl Validator {
         self.faults
     }
 
-    /// Judges one function that a pass changed.
-    fn judge(&mut self, at: &At<'_>, name: Symbol, after: &Module) {
+    /// Compares one function that a pass changed.
+    fn compare(&mut self, at: &At<'_>, name: Symbol, after: &Module) {
         self.changed += 1;
         match self.function(at, name, after) {
             Ok(None) => self.called += 1,
@@ -153,7 +153,7 @@ impl Observer for Validator {
         let text = |module: &Module, name: &Symbol| module.functions.get(name).map(|f| f.graph.to_string());
         for name in names {
             if text(&self.before, &name) != text(module, &name) {
-                self.judge(at, name, module);
+                self.compare(at, name, module);
             }
         }
         self.before = module.clone();

@@ -1,8 +1,8 @@
 //! What `opt` does with one module: parse, verify, run passes, print; and what it says when something breaks.
 
+use super::options::{ExplainForm, OutputForm};
 use super::page::Page;
 use super::validate::Validator;
-use super::words::{ExplainForm, OutputForm};
 use super::{Input, Options, expected, reproducer};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, render};
 use crate::dialects::{Laws, Registry};
@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Everything that the words ask for.
+/// Everything that the options request.
 pub(super) struct Work<'a> {
     pub(super) options: &'a Options,
     pub(super) registry: &'a Arc<Registry>,
@@ -50,7 +50,7 @@ impl Output<'_> {
         text: &mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>,
     ) -> Result<()> {
         if self.path == Path::new("-") {
-            // A closed pipe is no failure of the command.
+            // A closed pipe is not a failure of the command.
             let _ = text(io.out);
             return Ok(());
         }
@@ -169,15 +169,15 @@ impl Work<'_> {
             .then(|| Page::new(self.registry, &explanations, self.options.form(), module.clone()));
         let result = self.passes(&mut module, settings, (Some(timing), page.as_mut()), statistics, io);
         timing.end();
-        let told = match self.options.look.explain {
+        let answers = match self.options.look.explain {
             Some(ExplainForm::Json) => explanations.to_json(),
             None if self.options.look.why_not.is_none() => String::new(),
             _ => explanations.to_text(),
         };
-        // Where the module goes elsewhere, this is what the command was asked for.
+        // If the module goes elsewhere, the answers are the output of the command.
         match self.options.prints() && self.options.output == Path::new("-") {
-            true => io.message(&told),
-            false => io.print(&told),
+            true => io.message(&answers),
+            false => io.print(&answers),
         }
         let page = page.map(|page| page.html(&input.name, &self.pipeline.to_text()));
         match result {
@@ -358,7 +358,7 @@ impl Work<'_> {
         self.keep(reproducer::write(&case).as_bytes(), io).ok()
     }
 
-    /// Writes a reproducer where the user wants it, else to a new file that nobody else can read.
+    /// Writes a reproducer where the user wants it, else to a new file that is private to the user.
     fn keep(&self, text: &[u8], io: &Io<'_>) -> std::io::Result<PathBuf> {
         let trouble = &self.options.trouble;
         match (&trouble.reproducer, &trouble.reproducer_folder) {

@@ -1,4 +1,4 @@
-//! Values of the ops of a graph beside recorded ones: which op differs first. Ops whose results are no tensors are left out, and
+//! Values of the ops of a graph beside recorded ones: which op differs first. Ops whose results are not tensors are left out, and
 //! so are those that one side alone has: PyTorch simplifies the functions that it inlines, and drops checks such as
 //! `dim(x) != 4` from them. Must not know how the folder was recorded.
 

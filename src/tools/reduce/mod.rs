@@ -5,9 +5,9 @@ mod shrink;
 
 use super::inputs;
 use super::io::Io;
-use super::judge::{Fault, Judge};
 use super::numerics::Numerics;
 use super::opt::{self, pass_error_signature, reproducer};
+use super::oracle::{Fault, Oracle};
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, Source};
 use crate::dialects::{Registry, Strictness};
@@ -20,7 +20,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Words of `flambeau reduce`.
+/// Options of `flambeau reduce`.
 #[derive(Args, Debug)]
 pub struct Options {
     /// Graph text, TorchScript source, a .pt archive, or a reproducer that `opt` wrote
@@ -42,16 +42,16 @@ pub struct Options {
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
-    /// Refuse ops that do not exist or do not take their operands
+    /// Reject ops that do not exist or do not accept their operands
     #[arg(long)]
     strict: bool,
-    /// Where the best so far is kept [default: FILE.reduced.ir]; `-` writes it once to standard output
+    /// Where the smallest failing input so far is written [default: FILE.reduced.ir]; `-` writes it once to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Limit of tests
+    /// Maximum number of tests
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     max_tests: usize,
-    /// Say nothing but the result
+    /// Print only the result
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -66,9 +66,9 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let Start { module, passes, registry, dialects } = read(options, io)?;
     let pipeline = options.numerics.checked_pipeline(&passes, io)?;
     let strictness = if options.strict { Strictness::Ops } else { Strictness::Carry };
-    let mut judge =
-        Judge { registry, strictness, fault: Fault::Fails(String::new()), settings: Settings::default() };
-    let what = find_fault(&mut judge, options, &module, &pipeline, io)?;
+    let mut oracle =
+        Oracle { registry, strictness, fault: Fault::Fails(String::new()), settings: Settings::default() };
+    let what = find_fault(&mut oracle, options, &module, &pipeline, io)?;
     let output = options.output.clone().unwrap_or_else(|| {
         let mut name = options.file.as_os_str().to_os_string();
         name.push(".reduced.ir");
@@ -77,7 +77,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let pipeline = if options.test.is_some() { Pipeline::default() } else { pipeline };
     let (start_ops, start_passes) = (count_ops(&module), pipeline.names().len());
     let mut best = Best {
-        judge: &judge,
+        oracle: &oracle,
         module,
         pipeline,
         tests: 0,
@@ -143,26 +143,26 @@ fn read(options: &Options, io: &mut Io<'_>) -> Result<Start> {
 
 /// Decides what the fault is and makes sure that the input shows it.
 fn find_fault(
-    judge: &mut Judge,
+    oracle: &mut Oracle,
     options: &Options,
     module: &Module,
     pipeline: &Pipeline,
     io: &Io<'_>,
 ) -> Result<String> {
     if let Some(command) = &options.test {
-        judge.fault = Fault::Command { text: command.clone(), success_is_bad: true };
-        if !judge.is_bad(module, &Pipeline::default(), None)? {
+        oracle.fault = Fault::Command { text: command.clone(), success_is_bad: true };
+        if !oracle.is_bad(module, &Pipeline::default(), None)? {
             return Err(nothing(format!("'{command}' fails for the input itself")));
         }
         return Ok(format!("'{command}' succeeds"));
     }
-    let (_, _, result) = judge.transform(module, pipeline, None);
+    let (_, _, result) = oracle.transform(module, pipeline, None);
     if let Err(error) = result {
         let mut said = error.message().to_string();
         if let Some(note) = error.report().notes.first() {
             said.push_str(&format!(" ({note})"));
         }
-        judge.fault = Fault::Fails(pass_error_signature(&error));
+        oracle.fault = Fault::Fails(pass_error_signature(&error));
         return Ok(said);
     }
     if options.args.is_empty() {
@@ -173,8 +173,8 @@ fn find_fault(
     for file in &options.args {
         arguments.extend(inputs::read_arguments(&io.path(file))?);
     }
-    judge.fault = Judge::answer(&options.entry, &arguments)?;
-    if !judge.is_bad(module, pipeline, None)? {
+    oracle.fault = Oracle::answer(&options.entry, &arguments)?;
+    if !oracle.is_bad(module, pipeline, None)? {
         return Err(nothing("the answer is the same with and without the passes".to_string()));
     }
     Ok("the answer differs from the one without passes".to_string())
@@ -199,7 +199,7 @@ fn ops_within(graph: &Graph) -> usize {
 
 /// The smallest input so far.
 struct Best<'a, 'io> {
-    judge: &'a Judge,
+    oracle: &'a Oracle,
     module: Module,
     pipeline: Pipeline,
     tests: usize,
@@ -222,7 +222,7 @@ impl Best<'_, '_> {
 
     /// Whether calls keep their arguments, so that inputs may not change.
     fn has_arguments(&self) -> bool {
-        matches!(self.judge.fault, Fault::Answer { .. })
+        matches!(self.oracle.fault, Fault::Answer { .. })
     }
 
     /// Takes a candidate if it still shows the fault.
@@ -232,7 +232,7 @@ impl Best<'_, '_> {
         }
         self.tests += 1;
         self.progress.step();
-        if !self.judge.is_bad(&module, &pipeline, None)? {
+        if !self.oracle.is_bad(&module, &pipeline, None)? {
             return Ok(false);
         }
         (self.module, self.pipeline) = (module, pipeline);
@@ -254,14 +254,14 @@ impl Best<'_, '_> {
             text: String::from_utf8_lossy(&text).into_owned(),
             pipeline: self.pipeline.to_text(),
             error: self.what.to_string(),
-            carries: self.judge.strictness == Strictness::Carry,
-            strict: self.judge.strictness == Strictness::Ops,
+            carries: self.oracle.strictness == Strictness::Carry,
+            strict: self.oracle.strictness == Strictness::Ops,
             dialects: self.dialects.clone(),
             ..reproducer::Case::default()
         })
     }
 
-    /// Writes the best so far, whole or not at all, so that stopping loses nothing; tells how far it is.
+    /// Writes the best so far, whole or not at all, so that stopping loses nothing; reports progress.
     fn keep(&mut self) -> Result<()> {
         if self.output != Path::new("-") {
             let path = self.io.path(self.output);

@@ -214,7 +214,7 @@ fn remove(graph: &mut Graph, op: OpId, may_add: bool) {
     let mut with = Vec::new();
     for result in graph.results(op) {
         if !graph.has_uses(result) {
-            // Anything does: nobody looks.
+            // Any value works, as it is unused.
             with.push(result);
             continue;
         }
@@ -386,7 +386,7 @@ fn without_output(module: &Module, name: Symbol, n: usize) -> Option<Module> {
     Some(module)
 }
 
-/// Leaves out inputs that nobody uses; those of a subgraph with the operands of the op around it.
+/// Drops unused inputs; those of a subgraph with the operands of the op around it.
 fn inputs(best: &mut Best<'_, '_>) -> Result<bool> {
     let keep = best.has_arguments();
     each(best, |best, spot| {

@@ -1,7 +1,7 @@
 //! Rows of a block: what stands above what, and in which order (Sugiyama's method).
 //!
 //! A node stands below all that it takes. Edges that cross rows get a waypoint in each, so that they run around
-//! nodes; then rows are sorted by the mean place of their neighbours, up and down in turn. All of it is linear in
+//! nodes; then rows are sorted by the mean place of their neighbours, up and down alternately. All of it is linear in
 //! the edges, but for the sorting.
 
 use super::model::Model;
@@ -156,7 +156,7 @@ fn rank(layers: &mut Layers) {
     waypoints(layers, &mut rank);
 }
 
-/// Rows from ranks. A row that is too wide to be looked at becomes several, which have no edges between them.
+/// Rows from ranks. A row that is too wide to be examined becomes several, which have no edges between them.
 fn split(rank: &mut [usize]) -> Vec<Vec<usize>> {
     let widest = 12 + (rank.len() as f64).sqrt() as usize;
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); rank.iter().max().map_or(0, |r| r + 1)];

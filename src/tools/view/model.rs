@@ -2,7 +2,7 @@
 //!
 //! Subgraphs are blocks of the op that holds them, so that a fused group opens like a branch; below the entry so are the
 //! functions that calls run, so that a module's methods open in their place. Flat, since nested data would let a deep graph
-//! exhaust the stack of whoever reads it.
+//! exhaust the stack of its reader.
 
 use super::seen::{Path, Seen, Sizes, Times};
 use crate::diag::{Diagnostic, Result};
@@ -121,7 +121,7 @@ pub enum Part {
     Data,
     /// Holds a subgraph.
     Fused,
-    /// Of a dialect that nobody has declared.
+    /// Of an undeclared dialect.
     Foreign,
 }
 
@@ -405,7 +405,7 @@ impl<'m, 'g> Builder<'m, 'g> {
         match times.ops.get(&(self.pending.function.clone(), op.index() as u32)) {
             Some((known, time)) if known == kind => Ok(Some(*time)),
             Some((known, _)) => {
-                let message = format!("the profile is of another graph: it has {known} where {kind} stands");
+                let message = format!("the profile is of another graph: it has {known} in place of {kind}");
                 Err(Diagnostic::input(message).hint("give the model and the --passes that were profiled"))
             }
             None => Ok(None),

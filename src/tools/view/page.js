@@ -144,7 +144,7 @@ function layout() {
       } else if (item.input !== undefined) byInput.set(item.input, node);
       nodes.push(node);
     });
-    let told = -1;
+    let labelled = -1;
     for (const e of layers[b].edges) {
       const f = p.r[e.from], source = layers[b].items[e.from];
       const results = source.op === undefined ? [] : ops[source.op].results, many = results.length > 1;
@@ -160,13 +160,13 @@ function layout() {
         if (i !== e.to) { py += t.h; path += 'V' + py.toFixed(1); }
       }
       // The word stands on the side that the line does not take; where an op gives several values, at the other end.
-      const left = !many && first[0] > start[0] + 4, label = told !== e.value && source.input === undefined;
+      const left = !many && first[0] > start[0] + 4, label = labelled !== e.value && source.input === undefined;
       const end = b + ' ' + (e.via ? e.via[0] : e.to), taken = tips.get(end) || 0;
       if (many && label) tips.set(end, taken + 1);
       const tip = many ? [first[0], first[1] - 15 - 10 * Math.min(taken, 2)] : start;
       edges.push({ value: e.value, depth, from: source, to: layers[b].items[e.to], path, x: lo, w: hi - lo, y: start[1], h: py - start[1],
         tip: [tip[0] + (left ? -5 : 5), tip[1] + 12], left, label, start, first });
-      told = e.value;
+      labelled = e.value;
     }
   }
   spread(nodes, frames, edges);

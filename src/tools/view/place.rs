@@ -222,7 +222,7 @@ fn settle(row: &[usize], items: &mut [Rect], near: &[Vec<usize>], layers: &Layer
     }
 }
 
-/// The word by which style sheets know a kind of work.
+/// The class by which style sheets know a kind of work.
 pub(super) fn class(part: Part) -> &'static str {
     match part {
         Part::Constant => "constant",

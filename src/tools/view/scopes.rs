@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 60;
 /// The kind of an op that stands for a module.
 const KIND: &str = "scope";
 
-/// Puts ops of one scope into frames. What all ops of a function share is no frame of its own.
+/// Puts ops of one scope into frames. What all ops of a function share is not a frame of its own.
 pub(super) fn frame(model: &mut Model) {
     let known = model.blocks.len();
     for block in 0..known {
@@ -165,7 +165,7 @@ fn seen_from(
     value
 }
 
-/// Tells each frame what it takes: what is used in it and comes from outside.
+/// Computes the inputs of each frame: values from outside that are used in it.
 fn takes(model: &mut Model) {
     let mut taken = HashSet::new();
     for op in 0..model.ops.len() {

@@ -40,7 +40,7 @@ fn seen(value: &Value) -> Option<Seen> {
 }
 
 impl Sizes {
-    /// Calls a function and looks on. Of an op that runs several times the first values count.
+    /// Calls a function and observes it. Of an op that runs several times the first values count.
     pub fn of_run(program: &Program, entry: &str, arguments: &[Value], run: &Run) -> Result<Sizes> {
         let sizes: Arc<Mutex<Sizes>> = Arc::default();
         let sink = Arc::clone(&sizes);

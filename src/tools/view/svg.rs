@@ -113,7 +113,7 @@ impl Picture<'_> {
     /// Lines between the items of a block, each value's type at its first one.
     fn edges(&mut self, block: usize, x: f64, y: f64) {
         let (layers, items) = (&self.layers[block], &self.placed[block].items);
-        let mut told = None;
+        let mut labelled = None;
         let mut tips = BTreeMap::new();
         for edge in &layers.edges {
             let from = items[edge.from];
@@ -136,11 +136,11 @@ impl Picture<'_> {
             }
             let _ = writeln!(self.out, "<path class=\"e\" d=\"{path}\"/>");
             // Inputs say their type themselves.
-            if matches!(layers.items[edge.from], Item::Op(_)) && told != Some(edge.value) {
-                told = Some(edge.value);
+            if matches!(layers.items[edge.from], Item::Op(_)) && labelled != Some(edge.value) {
+                labelled = Some(edge.value);
                 let first = first.unwrap_or(start);
                 let (lx, ly) = if many {
-                    // Words at one end stand above each other.
+                    // Labels at one end are stacked.
                     let taken = tips.entry(edge.via.first().unwrap_or(&edge.to)).or_insert(0.0f64);
                     let place = (first.0, first.1 - 16.0 - 10.0 * *taken);
                     *taken = (*taken + 1.0).min(2.0);
@@ -148,7 +148,7 @@ impl Picture<'_> {
                 } else {
                     start
                 };
-                // The word stands on the side that the line does not take.
+                // The label is on the side that the line does not take.
                 let left = !many && first.0 > start.0 + 4.0;
                 let tip = (if left { lx - 5.0 } else { lx + 5.0 }, ly + 12.0, left);
                 let text = place::input_text(self.model, edge.value);

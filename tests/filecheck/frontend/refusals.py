@@ -1,4 +1,4 @@
-# Functions of torch.nn.functional refuse what the ops behind them would take, in PyTorch's words.
+# Functions of torch.nn.functional refuse what the ops after them would take, in PyTorch's wording.
 # RUN: not flambeau run %s --entry hardtanh 2>&1 | FileCheck %s --check-prefix=HARDTANH
 # RUN: not flambeau run %s --entry triplet 2>&1 | FileCheck %s --check-prefix=TRIPLET
 # RUN: not flambeau run %s --entry huber 2>&1 | FileCheck %s --check-prefix=REDUCTION

@@ -1,4 +1,4 @@
-# Errors in several functions are told of in one run; a caller does not repeat what its callee says.
+# Errors in several functions are reported in one run; a caller does not repeat what its callee says.
 # RUN: not flambeau opt %s 2>&1 | FileCheck %s
 def first(x):
     return torch.reluu(x)

@@ -1,4 +1,4 @@
-//! Futures under the model checker: a task runs once, whoever waits is woken, and panics, tasks that wait for themselves and tasks
+//! Futures under the model checker: a task runs once, waiters are woken, and panics, tasks that wait for themselves and tasks
 //! that wait for each other are errors of all who wait.
 
 #[path = "../../../src/value/future.rs"]

@@ -1,5 +1,5 @@
-//! The team of threads under the model checker: every loop is done, whoever sleeps is woken, threads end with their team, panics
-//! arrive, and no thread calls what was lent after the lender has it back.
+//! The team of threads under the model checker: every loop is done, sleeping threads are woken, threads end with their team,
+//! panics arrive, and no thread calls what was lent after the lender has it back.
 
 mod sync;
 #[path = "../../../src/resources/team.rs"]

@@ -104,7 +104,7 @@ fn last_round(program: &Program, text: &[u8], inner: &[Node], from: usize, stop:
     }
 }
 
-/// For each node, the places from which the nodes behind it can match up to the end.
+/// For each node, the places from which the nodes after it can match up to the end.
 struct Tails {
     from: usize,
     fits: Vec<Vec<bool>>,

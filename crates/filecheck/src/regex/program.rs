@@ -1,6 +1,6 @@
 //! Pieces to instructions, and the simulation that runs all alternatives side by side.
 //!
-//! Every piece owns one contiguous range of instructions whose end is the place behind the piece, so any
+//! Every piece owns one contiguous range of instructions whose end is the place after the piece, so any
 //! run of pieces can be simulated by itself. Time is the product of text and program length.
 
 use super::sets::ByteSet;
@@ -11,7 +11,7 @@ use std::cell::Cell;
 /// search is linear and needs no limit.
 const BUDGET: u64 = 20_000_000;
 
-/// One instruction; the one behind it is the default successor.
+/// One instruction; the one after it is the default successor.
 #[derive(Clone, Debug)]
 pub(super) enum Inst {
     /// Takes this byte.
@@ -24,7 +24,7 @@ pub(super) enum Inst {
     Open(usize),
     /// Marks the end of a group.
     Close(usize),
-    /// Goes on behind it, or else at the target.
+    /// Goes on after it, or else at the target.
     Fork(usize),
     /// Goes to the target.
     Jump(usize),
@@ -32,7 +32,7 @@ pub(super) enum Inst {
     Enter(usize),
     /// Goes back to the target for another round of the loop, or else on.
     Round(usize, usize),
-    /// The text of the group again, then on at the target; a simulation goes through the copy behind it.
+    /// The text of the group again, then on at the target; a simulation goes through the copy after it.
     Again(usize, usize),
 }
 
@@ -219,7 +219,7 @@ impl Program {
         }
     }
 
-    /// The leftmost match at or behind `from`, and the longest of those: start and end.
+    /// The leftmost match at or after `from`, and the longest of those: start and end.
     pub(super) fn search(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let goal = self.code.len();
         let mut now = Threads::new(goal + 1);

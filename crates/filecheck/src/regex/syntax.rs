@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 200;
 /// Largest count in `x{m,n}`.
 const MAX_REPEAT: usize = 255;
 
-/// Why a pattern is no regular expression; the text is what POSIX `regerror` says.
+/// Why a pattern is not a regular expression; the text is what POSIX `regerror` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegexError(pub &'static str);
 
@@ -152,7 +152,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An atom and the repetition behind it.
+    /// An atom and the repetition after it.
     fn repeated(&mut self) -> Result<Vec<Piece>, RegexError> {
         let after_caret = self.peek() == Some(b'^');
         let atom = self.atom()?;
@@ -181,7 +181,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `m}`, `m,}` or `m,n}` behind the opening brace.
+    /// `m}`, `m,}` or `m,n}` after the opening brace.
     fn counted(&mut self, atom: Vec<Piece>) -> Result<Vec<Piece>, RegexError> {
         let least = self.count()?;
         let most = if !self.eat(b',') {

@@ -1,4 +1,4 @@
-//! `--update` and `--update-changed`: checks that are rewritten, and those that are written first.
+//! `--update` and `--update-changed`: checks that are rewritten, and first checks.
 
 use super::*;
 
@@ -40,14 +40,14 @@ end
     );
 }
 
-/// A tool `opt` that reads a file and takes out `mul(x, 1)`, unless `--limit=0` forbids it; `--places` says where functions stand.
+/// A tool `opt` that reads a file and takes out `mul(x, 1)`, unless `--limit=0` forbids it; `--places` prints the lines of functions.
 fn opt(config: &mut Config) {
     config.tools.insert(
         "opt".into(),
-        tool(|words, _, out, _| {
-            let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
-            let (is_idle, places) = (words.contains(&"--limit=0"), words.contains(&"--places"));
-            let text = fs::read_to_string(words[1]).unwrap();
+        tool(|args, _, out, _| {
+            let args: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+            let (is_idle, places) = (args.contains(&"--limit=0"), args.contains(&"--places"));
+            let text = fs::read_to_string(args[1]).unwrap();
             let (mut new, mut number, mut known) = (String::new(), 0, Vec::new());
             for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with("//")) {
                 if places && line.starts_with("f(") {
@@ -88,12 +88,12 @@ fn checks_are_written_where_there_are_none() {
         "// CHECK: f([[X:{value}]]):\n// CHECK-NEXT: [[MUL:{value}]] = mul([[X]], [[X]])\n\
          // CHECK-NEXT: {{{{{value}}}}} = mul([[MUL]], [[X]])\n"
     );
-    let run = |words: &str| format!("// RUN: opt %s {words} | FileCheck %s\n");
-    for (words, before, option, expected) in [
+    let run = |args: &str| format!("// RUN: opt %s {args} | FileCheck %s\n");
+    for (args, before, option, expected) in [
         ("", "", "--update", format!("\n{of_f}{of_g}\n")),
         ("", "\n", "--update", format!("\n{of_f}{of_g}\n")),
         ("", "", "--update-changed=opt:--limit={}", format!("\n{changed}\n")),
-        // What the tool says of places holds although the checks move what stands there.
+        // Line numbers in the output are those after the checks are inserted.
         (
             "--places",
             "",
@@ -101,7 +101,7 @@ fn checks_are_written_where_there_are_none() {
             format!("\n// CHECK: at line 11\n{}{of_g}\n", of_f.replacen("CHECK:", "CHECK-NEXT:", 1)),
         ),
     ] {
-        let folder = Folder::new("first", &[("a.test", &format!("{}{before}{functions}", run(words)))]);
+        let folder = Folder::new("first", &[("a.test", &format!("{}{before}{functions}", run(args)))]);
         let mut config = folder.config();
         opt(&mut config);
         let path = folder.0.join("a.test");
@@ -109,7 +109,7 @@ fn checks_are_written_where_there_are_none() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         assert_eq!(main(&all, config, &mut out, &mut err), 0, "{}", String::from_utf8_lossy(&out));
         let text = fs::read_to_string(&path).unwrap();
-        assert_eq!(text, format!("{}{expected}{functions}", run(words)), "{words} {option}");
+        assert_eq!(text, format!("{}{expected}{functions}", run(args)), "{args} {option}");
         assert_eq!(crate::lint::lint(&text), [], "{text}");
     }
 }

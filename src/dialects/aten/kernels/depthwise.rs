@@ -40,7 +40,7 @@ impl Grid {
         };
         let taps = (0..g.kernel[1]).flat_map(|ky| (0..g.kernel[2]).map(move |kx| (ky, kx)));
         let taps = taps.map(|(ky, kx)| place(ky, kx)).collect();
-        // A stride far larger than the window would make planes that nobody reads.
+        // A stride far larger than the window would make planes that are never read.
         let image = g.input[1].checked_mul(g.input[2])?;
         (size <= 8 * image.max(1 << 12)).then_some(Grid { line, lines, taps, size })
     }
@@ -87,7 +87,7 @@ impl Grid {
     }
 
     /// Sums over window elements, a block of places at a time; places run through whole lines of a plane, and those at the
-    /// ends of lines, which are no outputs, are left out when a block is stored.
+    /// ends of lines, which are not outputs, are left out when a block is stored.
     #[inline(always)]
     fn sum<T: Gemm>(&self, planes: &[T], kernel: &[T], bias: T, g: &Geometry, out: &mut [T]) {
         let width = g.output[2];

@@ -55,8 +55,8 @@ const PARALLEL_WORK: usize = 1 << 22;
 /// a second.
 const LONG_WORK: usize = 1 << 30;
 const LONG_LOOP: usize = 1 << 26;
-/// Terms of a sum after which a product looks at the limits: some seconds at most of one part. The same for any number of
-/// threads, as sums of so many terms are rounded by it.
+/// Terms of a sum after which a product checks the limits: some seconds at most of one part. The same for any number of
+/// threads, as the rounding of long sums depends on it.
 const LONG_DEPTH: usize = 1 << 18;
 /// Rows or columns, and elements of the result, that a part of a shared product has at least. The library takes other loops for
 /// products below 65 rows and columns or 257 elements, whose sums round otherwise: each element is the same to the bit in
@@ -96,7 +96,7 @@ pub trait Gemm: Number {
     /// # Safety
     /// `a.cols == b.rows`; every element of `a` and `b` that their sizes and strides name lies within its slice. Every element
     /// of the `a.rows` by `b.cols` result that `out` points to can be written, no two of them lie at the same place, and
-    /// nobody else looks at them.
+    /// nothing else accesses them.
     #[doc(hidden)]
     #[allow(unsafe_code, reason = "the library's kernel checks nothing")]
     unsafe fn kernel(
@@ -156,7 +156,7 @@ unsafe fn shared<T: Gemm>(
     });
 }
 
-/// A part of a product, so many terms of its sums at a time. Ends early where a limit of the run is reached.
+/// A part of a product, a block of terms of its sums at a time. Ends early where a limit of the run is reached.
 ///
 /// # Safety
 /// As [`Gemm::kernel`] says.

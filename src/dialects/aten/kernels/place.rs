@@ -102,7 +102,7 @@ pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         result.look(|l| view::narrow(l, d as i64, start, length))?.copy_from(tensor)?;
         start += length;
     }
-    // Another thread may have resized one meanwhile: what nobody wrote is of freed tensors.
+    // Another thread may have resized one meanwhile: unwritten memory is of freed tensors.
     if start != sizes[d] {
         return Err(Diagnostic::runtime("a tensor changed its size while it was concatenated"));
     }

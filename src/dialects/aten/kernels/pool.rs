@@ -15,7 +15,7 @@ pub struct Axis {
     pub kernel: usize,
     /// Steps between windows.
     pub stride: usize,
-    /// Padding in front; as much stands behind.
+    /// Padding in front; as much follows.
     pub padding: usize,
     /// Steps within a window.
     pub dilation: usize,
@@ -61,7 +61,7 @@ pub fn each_pair_of_planes<T: Send, U: Send>(
     work: impl Fn(usize, &mut [T], &mut [U]) + Sync + Send,
 ) {
     let plane = plane.max(1);
-    // So many planes at a time that there are few pieces.
+    // Enough planes at a time that there are few pieces.
     let share = (PARALLEL_WORK / plane.saturating_mul(cost).max(1)).max(1);
     let piece = |at: usize, a: &mut [T], b: &mut [U]| {
         let planes = a.chunks_mut(plane).zip(b.chunks_mut(plane));
@@ -163,11 +163,11 @@ pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out
     walk(plane, axes, &mut Largest { lowest, values: out });
 }
 
-/// What becomes of windows as their elements come by.
+/// The state of windows as their elements are visited.
 trait Windows<T> {
     /// A window has no elements yet; `place` is that of its first one.
     fn begin(&mut self, window: usize, place: usize);
-    /// One element of each of the windows from `first` to `end`: `source[0]`, which lies at `place`, and each `stride`-th behind it.
+    /// One element of each of the windows from `first` to `end`: `source[0]`, which lies at `place`, and each `stride`-th after it.
     fn take(&mut self, first: usize, end: usize, source: &[T], stride: usize, place: usize);
 }
 

@@ -125,7 +125,7 @@ fn exp_of_negative(x: f32) -> f32 {
     }
     let e = (p * r).mul_add(r, r) + 1.0;
     let n = (shifted.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
-    // In two steps, as 2^n itself may be no normal float.
+    // In two steps, as 2^n itself may not be a normal float.
     let half = n >> 1;
     let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
     if vanishes { 0.0 } else { e * power(half) * power(n.wrapping_sub(half)) }

@@ -43,7 +43,7 @@ pub trait Wide: Element {
     fn as_single(self) -> Self;
     /// Whether it is not a number.
     fn is_nan(self) -> bool;
-    /// NaN behind everything, equal to itself; complex numbers by their real parts.
+    /// NaN after everything, equal to itself; complex numbers by their real parts.
     fn order(self, other: Self) -> Ordering;
     /// From a count.
     fn count(n: usize) -> Self;

@@ -284,7 +284,7 @@ impl<'a> Nodes<'a> {
         Ok(())
     }
 
-    /// Gives ops behind one the place and the module that a node states.
+    /// Gives ops after one the place and the module that a node states.
     fn locate(&mut self, node: &Node, before: Option<crate::ir::OpId>) {
         let Some(location) = location(node) else { return };
         let graph = &mut self.emitter.graph;

@@ -129,7 +129,7 @@ impl Reads {
         let (parent, _) = split(path)?;
         let above = self.made.get(parent).copied();
         let above =
-            above.ok_or_else(|| Diagnostic::internal("an object is read before the one that it lies in"))?;
+            above.ok_or_else(|| Diagnostic::internal("an object is read before the one that contains it"))?;
         let made = get(emitter, above, path)?;
         self.made.insert(path.to_string(), made);
         Ok(made)

@@ -238,7 +238,7 @@ pub(super) enum SymInt {
     Int(i64),
 }
 
-/// An expression in the words of sympy.
+/// An expression in sympy's syntax.
 #[derive(Debug, Deserialize)]
 pub(super) struct Expression {
     pub(super) expr_str: String,

@@ -30,7 +30,7 @@ impl<'a> Weights<'a> {
         let found = self.tables.iter().find_map(|(folder, table)| Some((*folder, table.config.get(name)?)));
         let Some((folder, payload)) = found else {
             return Err(Diagnostic::input(format!(
-                "the archive does not say where the tensor `{name}` lies"
+                "the archive does not say where the tensor `{name}` is stored"
             )));
         };
         let entry = format!("data/{folder}/{}", payload.path_name);

@@ -1,5 +1,5 @@
 //! Models for mobile devices in the flatbuffer format (`PTMF`): what the archives of `torch.jit.save` keep as pickles
-//! stands here in tables. They are read into the same [`Pickle`] trees, so that all behind this module sees one format:
+//! stands here in tables. They are read into the same [`Pickle`] trees, so that all after this module sees one format:
 //! the objects are `data.pkl`, the methods `bytecode.pkl`, storages the entries `data/N`.
 //!
 //! The schema is PyTorch's `mobile_bytecode.fbs`; fields are named by their number in it.

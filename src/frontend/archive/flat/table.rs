@@ -35,7 +35,7 @@ impl<'a> Buffer<'a> {
     fn slice(self, at: usize, len: usize) -> Result<&'a [u8]> {
         let end = at.checked_add(len);
         end.and_then(|end| self.0.get(at..end)).ok_or_else(|| {
-            Diagnostic::input(format!("the file is cut off or damaged: byte {at} lies outside it"))
+            Diagnostic::input(format!("the file is cut off or damaged: byte {at} is outside it"))
         })
     }
 

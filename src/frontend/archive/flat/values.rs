@@ -66,7 +66,7 @@ pub(super) fn read<'a>(
     }
     let later = std::mem::take(&mut reader.later);
     let values = Values { all };
-    // A value may name one that stands behind it, or a method, which is no value.
+    // A value may name one that follows it, or a method, which is not a value.
     later.into_iter().try_for_each(|number| values.at(number).map(drop))?;
     Ok(values)
 }

@@ -86,11 +86,14 @@ fn read_def(archive: &Archive) -> Result<ModelDef> {
 /// A tensor as newer archives describe it; it lies inside its entry.
 fn record(archive: &Archive, def: &TensorDef) -> Result<TensorRecord> {
     let Some(key) = def.key.strip_prefix(TENSORS).and_then(|key| key.strip_prefix('/')) else {
-        return Err(Diagnostic::input(format!("a tensor lies in `{}`, not below `{TENSORS}/`", def.key)));
+        return Err(Diagnostic::input(format!(
+            "a tensor is stored in `{}`, not below `{TENSORS}/`",
+            def.key
+        )));
     };
     let Some(entry) = archive.entry(&def.key) else {
         return Err(Diagnostic::input(format!(
-            "a tensor lies in `{}`, which the archive does not have",
+            "a tensor is stored in `{}`, which the archive does not have",
             def.key
         )));
     };

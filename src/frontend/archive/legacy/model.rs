@@ -36,7 +36,7 @@ pub(super) struct ParameterDef {
     pub(super) is_buffer: bool,
 }
 
-/// An attribute that is no tensor of its own.
+/// An attribute that is not a tensor of its own.
 #[derive(Debug)]
 pub(super) struct AttributeDef {
     pub(super) name: String,
@@ -90,7 +90,7 @@ fn int(json: Option<&Json>) -> Result<Option<i64>> {
         Some(Json::String(text)) => text.parse().ok(),
         Some(other) => other.as_i64(),
     };
-    number.map(Some).ok_or_else(|| Diagnostic::input("model.json holds no number where one must stand"))
+    number.map(Some).ok_or_else(|| Diagnostic::input("model.json has no number where one is required"))
 }
 
 fn index(json: Option<&Json>) -> Result<Option<usize>> {

@@ -144,7 +144,7 @@ fn type_of(data: &Pickle, node: &Node, made: &[Type]) -> Result<Type> {
         Node::Tuple(items) => Type::tuple(items.iter().map(|id| at(made, *id)).collect::<Vec<_>>()),
         Node::List(list) => Type::list(list.items.first().map_or_else(Type::tensor, |id| at(made, *id))),
         Node::Dict(dict) => match dict.pairs.first() {
-            // The state of an object is no value of the program.
+            // The state of an object is not a value of the program.
             Some((key, value)) if data.str(*key).is_none() => Type::dict(at(made, *key), at(made, *value)),
             _ => Type::dict(Type::str(), Type::any()),
         },

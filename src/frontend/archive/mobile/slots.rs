@@ -8,7 +8,7 @@ use crate::ir::unify::unify_as;
 use crate::ir::{ClassAttribute, Module, Symbol, Type};
 use indexmap::{IndexMap, IndexSet};
 
-/// A state may hold objects that restore themselves, whose attributes are to be known first: so many layers of them.
+/// A state may hold objects that restore themselves, whose attributes must be known first: the maximum depth of these.
 const MAX_LAYERS: usize = 8;
 
 /// Attributes of one object are no more than this.

@@ -124,7 +124,7 @@ impl Machine<'_> {
         let values = self.pop_many(given)?;
         let results = match schema {
             Some(schema) => self.emitter.call(&schema.clone(), values)?,
-            // What comes by it fails; its result is taken for a tensor.
+            // Execution that reaches it fails; its result is assumed to be a tensor.
             None => vec![self.emitter.value(operator.name.as_str(), &values, Type::tensor())?],
         };
         self.stack.extend(results);

@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Blocks nested deeper than this are refused.
 const MAX_NESTING: usize = 100;
 
-/// Instructions of one method that are looked at, those of loops that are translated again included.
+/// Instructions of one method that are examined, those of loops that are translated again included.
 const MAX_STEPS: usize = 4 << 20;
 
 /// A method as a function. Errors name the instruction.
@@ -153,7 +153,7 @@ impl Machine<'_> {
             let mut argument = Argument::new(&*parameter.name, types::parse(module, &parameter.ty)?);
             argument.default = parameter.default.clone();
             if matches!(argument.ty.kind(), TypeKind::Optional(_)) && argument.default.is_none() {
-                // A default of None is written as no default.
+                // A default of None is written without a default.
                 argument.default = Some(Attr::None);
             }
             Ok(argument)

@@ -178,7 +178,7 @@ impl Machine<'_> {
             Some(Node::Dict(dict)) => &mut dict.type_text,
             other => {
                 let kind = other.map_or("nothing", |node| node.kind());
-                return Err(Diagnostic::input(format!("a type tag stands on {kind}, not on a list or dict")));
+                return Err(Diagnostic::input(format!("a type tag is on {kind}, not on a list or dict")));
             }
         };
         if place.as_ref().is_some_and(|old| *old != text) {

@@ -71,7 +71,7 @@ fn post_order(nodes: &[Node], root: NodeId, limits: &Limits) -> Result<Vec<NodeI
         let mut cyclic = false;
         node.children(|child| match state.get(child.index()).copied() {
             Some(OPEN) => cyclic = true,
-            // A child that does not exist is reported when its turn comes.
+            // A child that does not exist is reported when it is visited.
             Some(NEW) | None => stack.push((child, false)),
             Some(_) => {}
         });
@@ -85,12 +85,12 @@ fn post_order(nodes: &[Node], root: NodeId, limits: &Limits) -> Result<Vec<NodeI
     Ok(order)
 }
 
-/// Refuses what is no data, and dicts with two values for a key.
+/// Refuses what is not data, and dicts with two values for a key.
 fn check_nodes(pickle: &Pickle) -> Result<()> {
     for (_, node) in pickle.iter() {
         match node {
             Node::Global(_) | Node::Storage(_) => {
-                return Err(Diagnostic::input(format!("{} stands where data should be", node.kind())));
+                return Err(Diagnostic::input(format!("{} where data should be", node.kind())));
             }
             Node::Dict(dict) => check_keys(pickle, &dict.pairs)?,
             _ => {}
@@ -99,7 +99,7 @@ fn check_nodes(pickle: &Pickle) -> Result<()> {
     Ok(())
 }
 
-/// What makes two keys of a dict equal. A `bool` is no `int` in TorchScript.
+/// What makes two keys of a dict equal. A `bool` is not an `int` in TorchScript.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Str(&'a str),

@@ -166,7 +166,7 @@ impl<'a> Machine<'a> {
     fn protocol(&mut self, first: bool) -> Result<()> {
         let version = self.u8()?;
         if !first {
-            return Err(Diagnostic::input("PROTO stands in the middle of the pickle"));
+            return Err(Diagnostic::input("PROTO occurs in the middle of the pickle"));
         }
         if !(2..=4).contains(&version) {
             return Err(Diagnostic::input(format!(

@@ -3,7 +3,7 @@
 //! The machine executes nothing: it knows the 35 opcodes and the few globals that TorchScript writes and
 //! refuses every other. The result is an arena of [`Node`]s in which **children stand before their
 //! parents** and the root is last, so that a consumer builds its own values in one loop without recursion.
-//! Shared values are shared nodes: whoever keeps one value for each [`NodeId`] keeps all aliasing.
+//! Shared values are shared nodes: keeping one value for each [`NodeId`] keeps all aliasing.
 //! This module knows nothing of archives; storages are named by their key.
 
 mod construct;

@@ -10,7 +10,7 @@ use crate::diag::{Diagnostic, Result};
 
 impl Machine<'_> {
     /// A persistent id is exactly `("storage", class, key, device, number of elements)`; up to PyTorch 1.4 None could stand
-    /// behind it, where a view of a storage would be described.
+    /// after it, where a view of a storage would be described.
     pub(super) fn persistent(&mut self) -> Result<()> {
         let id = self.pop()?;
         let wrong = || Diagnostic::input("a persistent id is not (\"storage\", class, key, device, numel)");

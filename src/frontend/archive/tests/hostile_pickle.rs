@@ -47,8 +47,8 @@ fn foreign_globals() {
     attribute("name in bytes", b"c\xff\n\xff\n", "not UTF-8");
     attribute("rpc", b"ctorch.distributed.rpc\nrref\n", "remote reference");
     attribute("another scheme", b"ctorch\nper_tensor_symmetric\n", "quantization scheme");
-    attribute("a scheme as data", b"ctorch\nper_tensor_affine\n", "a class or function stands");
-    attribute("old tensors", b"ctorch.jit._pickle\nbuild_tensor_from_id\n", "a class or function stands");
+    attribute("a scheme as data", b"ctorch\nper_tensor_affine\n", "a class or function where");
+    attribute("old tensors", b"ctorch.jit._pickle\nbuild_tensor_from_id\n", "a class or function where");
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn calls() {
     attribute("BUILD twice", b"c__torch__\nA\n)\x81}b}b", "second state");
     attribute("quantized from nothing", b"ctorch._utils\n_rebuild_qtensor\n)R", "0 arguments");
     attribute("quantized without a scheme", b"ctorch._utils\n_rebuild_qtensor\n(NNNNNNNtR", "valid scheme");
-    attribute("a class as data", b"c__torch__\nA\n", "a class or function stands");
-    attribute("a storage as data", &storage("0", 4), "a storage stands");
+    attribute("a class as data", b"c__torch__\nA\n", "a class or function where");
+    attribute("a storage as data", &storage("0", 4), "a storage where");
     attribute("complex of ints", b"cbuiltins\ncomplex\nK\x01K\x02\x86R", "floats");
 }
 
@@ -96,8 +96,8 @@ fn containers() {
     attribute("intlist of a dict", b"ctorch.jit._pickle\nbuild_intlist\n}\x85R", "built from a dict");
     let tagged =
         |value: &[u8], tag: &[u8]| [b"ctorch.jit._pickle\nrestore_type_tag\n", value, tag, b"\x86R"].concat();
-    attribute("tag on an int", &tagged(b"K\x01", &text("int")), "stands on an int");
-    attribute("tag that is no str", &tagged(b"]", b"N"), "not a string");
+    attribute("tag on an int", &tagged(b"K\x01", &text("int")), "tag is on an int");
+    attribute("tag that is not a str", &tagged(b"]", b"N"), "not a string");
     attribute("tag that lies", &tagged(b"]Na", &text("List[int]")), "List[int] contains None");
     attribute("long tag", &tagged(b"]", &text(&"x".repeat(70_000))), "70000 bytes");
     let once = tagged(b"]q\x01", &text("List[str]"));

@@ -130,7 +130,7 @@ fn end_records() {
     refused("more entries", &model(vec![]).end(8, &[6, 0, 6, 0]).bytes, "record 5 of its central directory");
     refused("impossible count", &model(vec![]).end(8, &[0, 9, 0, 9]).bytes, "cannot hold 2304 entries");
     refused("needs zip64", &model(vec![]).end(8, &[0xff; 12]).bytes, "64-bit end record and has none");
-    refused("no entries", &build(&[]).bytes, "do not lie in a folder");
+    refused("no entries", &build(&[]).bytes, "are not in a folder");
 }
 
 /// Puts a 64-bit end record with the given values before the end record.

@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 /// Bytes of the one storage.
 const BYTES: u64 = 4160 * MIB;
 
-/// The checksum of so many MiB of zeros.
+/// The checksum of a number of MiB of zeros.
 fn checksum_of_zeros(mebibytes: u64) -> u32 {
     let (mut all, mut one) = (crc32fast::Hasher::new(), crc32fast::Hasher::new());
     one.update(&vec![0; MIB as usize]);
@@ -60,7 +60,7 @@ fn write_sparse(path: &Path) -> std::io::Result<()> {
     file.write_all(&[b"PK\x05\x06\0\0\0\0", &[0xff; 12][..], &[0; 2]].concat())
 }
 
-/// Memory of this process that is no file's, in bytes; None where the system does not say.
+/// Memory of this process that is not a file's, in bytes; None where the system does not say.
 fn own_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

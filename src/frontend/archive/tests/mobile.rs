@@ -1,4 +1,4 @@
-//! Models in bytecode only: what is refused, and by which words.
+//! Models in bytecode only: what is refused, and with which messages.
 
 use super::build::{build, int, item, text};
 use crate::dialects::Registry;
@@ -118,7 +118,7 @@ fn deep_conditions_are_refused() {
     let depth = 5000;
     let mut body = Vec::new();
     for n in 0..depth {
-        // Each holds those behind it: a block of what is left but its own end.
+        // Each holds those after it: a block of what is left but its own end.
         body.push(("LOADC", 1, 0));
         body.push(("JF", 3 * (depth - n) - 1, 0));
     }

@@ -106,7 +106,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Types of inner lists are not recorded, because PyTorch's own objects do not tell them.
+/// Types of inner lists are not recorded, because PyTorch's own objects do not record them.
 fn same_type(have: Option<&str>, expected: &Value, path: &str) {
     assert!(have.is_some(), "{path} states no type");
     assert!(expected["type"].is_null() || expected["type"].as_str() == have, "{path} is a {have:?}");

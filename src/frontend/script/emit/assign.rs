@@ -164,7 +164,7 @@ impl Emitter<'_> {
             }
             // A property that nothing has read yet is declared when the host is asked for it.
             if !self.unit.is_initializing(class, &self.name) {
-                // What else the host says of the name is no property, and cannot be set.
+                // What else the host says of the name is not a property, and cannot be set.
                 let _ = self.unit.hosted_member(class, name, span)?;
                 if let Some(setter) = self.unit.property_setter(class, name) {
                     return self.call_method(object, setter, &[value], span).map(|_| ());
@@ -406,7 +406,7 @@ fn operator_for(op: BinaryOp, left: &Type) -> &'static str {
     }
 }
 
-/// Whether there are as many values as targets, or at least so many where one target takes the rest.
+/// Whether there are as many values as targets, or at least as many where one target takes the rest.
 pub(super) fn check_count(wanted: usize, given: usize, has_star: bool, span: &Span) -> Result<()> {
     if given < wanted {
         let least = if has_star { "at least " } else { "" };

@@ -742,7 +742,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The arguments, of which there must be so many.
+    /// The arguments, checked for their number.
     fn exactly<const N: usize>(&self) -> Result<&'a [Expr; N]> {
         let name = match &self.callee.kind {
             ExprKind::Name(name) => name.as_str(),

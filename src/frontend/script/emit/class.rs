@@ -93,7 +93,7 @@ fn define_class(unit: &mut Compiler, name: Symbol, class: &Class, kind: ClassKin
                         def.constants.insert(Symbol::new(constant), (ty, value));
                     }
                     (ExprKind::Subscript { indices, .. }, None, Some(annotation)) => {
-                        // `__annotations__["0"] = T`, for names that are no identifiers.
+                        // `__annotations__["0"] = T`, for names that are not identifiers.
                         if let [Expr { kind: ExprKind::Str(attribute), .. }] = indices.as_slice() {
                             let ty = scratch(unit).type_of(annotation)?;
                             add(&mut def, attribute, ty);

@@ -27,7 +27,7 @@ fn brief(error: &Diagnostic) -> String {
     }
 }
 
-/// How many more errors are told of besides the first.
+/// How many more errors are reported besides the first.
 const MAX_ERRORS: usize = 20;
 
 /// Where the code of an archive comes from.
@@ -135,7 +135,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Compiles everything that was declared, and gives the program. The error is the first one; notes tell of those
+    /// Compiles everything that was declared, and gives the program. The error is the first one; notes report those
     /// in other functions.
     pub(in crate::frontend::script) fn finish(mut self) -> Result<Module> {
         if self.host.is_some() {
@@ -189,7 +189,7 @@ impl Compiler {
         self.in_progress.push(name);
         let result = function::compile(self, name, &def, owner.map(Type::class));
         self.in_progress.pop();
-        // What does not fit behind a guess is the fault of the op that is missing.
+        // What does not fit after a guess is the fault of the op that is missing.
         let result = result.map_err(|d| self.unknown.take().unwrap_or(d));
         let compiled = result.map_err(|d| {
             let d = if d.report().frames.is_empty() { d.frame(base.clone(), None) } else { d };

@@ -1,4 +1,4 @@
-//! Conditions: what they tell about types, and the two arms that follow.
+//! Conditions: what they imply about types, and the two arms that follow.
 
 use super::sugared::Special;
 use super::{Emitter, Sugared, error};
@@ -36,7 +36,7 @@ impl Refinements {
     }
 }
 
-/// A condition: its value, what it tells, and whether the compiler knows it.
+/// A condition: its value, what it implies, and whether the compiler knows it.
 #[derive(Clone)]
 pub(super) struct Cond {
     pub(super) value: ValueId,

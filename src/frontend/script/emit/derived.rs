@@ -1,5 +1,5 @@
 //! Overloads that PyTorch writes in TorchScript over other ops and puts in place of the call: numbers on the
-//! left of tensors, properties of tensors, `_pair` and its kin. They come after the registered overloads.
+//! left of tensors, properties of tensors, `_pair` and similar functions. They come after the registered overloads.
 
 use super::Emitter;
 use crate::diag::{Result, Source, Span};

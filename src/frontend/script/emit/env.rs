@@ -76,7 +76,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Why a name that is no variable here was not made one, if so.
+    /// Why a name that is not a variable here was not made one, if so.
     fn failure(&self, name: &str) -> Option<String> {
         let failure = self.frames.first()?.failures.get(name)?;
         Some(format!("{failure}and was used here"))
@@ -269,7 +269,7 @@ impl Emitter<'_> {
             let failure = self.failure(name);
             return error(span, failure.unwrap_or_else(|| format!("undefined value {name}")));
         }
-        // It is gone for good, also behind the condition or loop that deletes it.
+        // It is gone for good, also after the condition or loop that deletes it.
         for frame in &mut self.frames {
             frame.types.shift_remove(name);
             frame.sugared.shift_remove(name);
@@ -287,7 +287,7 @@ impl Emitter<'_> {
 
     fn forbid(&mut self, name: &str, message: String, span: &Span) {
         let text = torch::render(&crate::diag::Diagnostic::compile(message).at(span));
-        // PyTorch keeps them with the function: uses behind a loop, in which a branch did not set it, tell of the branch.
+        // PyTorch keeps them with the function: uses after a loop, in which a branch did not set it, mention the branch.
         if let Some(frame) = self.frames.first_mut() {
             frame.failures.insert(name.to_string(), text);
         }

@@ -334,7 +334,7 @@ fn fits(value: &Attr, ty: &Type) -> bool {
     }
 }
 
-/// The n of `BroadcastingListn[int]`, also inside an `Optional`: one number stands for so many.
+/// The n of `BroadcastingListn[int]`, also inside an `Optional`: one number stands for `n` of it.
 fn broadcast_length(annotation: &Expr) -> Option<usize> {
     let ExprKind::Subscript { value, indices, .. } = &annotation.kind else { return None };
     let ExprKind::Name(name) = &value.kind else { return None };

@@ -9,7 +9,7 @@ use crate::ir::{Schema, Symbol, Type, TypeKind, ValueId};
 
 impl Emitter<'_> {
     /// Calls a module that has hooks: those before `forward` on the tuple of its arguments, which they may give anew, and those
-    /// behind it on that tuple and the result.
+    /// after it on that tuple and the result.
     pub(super) fn call_hooked(
         &mut self,
         module: ValueId,
@@ -85,7 +85,7 @@ pub(super) fn check(unit: &mut Compiler, class: Symbol) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong, from behind the module's name on.
+/// What is wrong, from after the module's name on.
 type Problem = String;
 
 fn check_input(schema: &Schema, takes: &[Type]) -> std::result::Result<(), Problem> {
@@ -136,7 +136,7 @@ fn check_pre_hook(schema: &Schema, states_result: bool, takes: &[Type]) -> std::
             "returned the wrong type of: '{shown}'. The returned tuple contains the wrong inner types.\n"
         )),
         TypeKind::Tuple(..) => Ok(()),
-        // What is no tuple stands for the only argument.
+        // What is not a tuple stands for the only argument.
         _ if same(takes, std::slice::from_ref(&result)) => Ok(()),
         _ => Err(format!("returned the wrong type of: '{shown}'.")),
     }
@@ -155,7 +155,7 @@ fn check_hook(schema: &Schema, takes: &[Type], gives: &Type) -> std::result::Res
     }
 }
 
-/// Whether types are alike as they are written: a tensor by annotation is one by default.
+/// Whether types are alike as written: a tensor by annotation is one by default.
 fn same(a: &[Type], b: &[Type]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.annotation() == b.annotation())
 }

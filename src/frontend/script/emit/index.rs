@@ -232,7 +232,7 @@ impl Emitter<'_> {
 
     /// Applies the parts of an index that are views; gives what is left to gather, by dimension of the view.
     ///
-    /// Dimensions before an ellipsis are counted from the front, those behind it from the back, and all are
+    /// Dimensions before an ellipsis are counted from the front, those after it from the back, and all are
     /// settled before anything is applied.
     pub(super) fn tensor_views(
         &mut self,

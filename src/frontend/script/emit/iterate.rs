@@ -6,7 +6,7 @@ use crate::frontend::script::ast::{Expr, ExprKind, Stmt};
 use crate::frontend::script::kinds;
 use crate::ir::{Symbol, Type, TypeKind, ValueId};
 
-/// Loops over tuples and modules are written out at most so many times in a function, nested ones counted each time.
+/// Maximum number of unrolled iterations of loops over tuples and modules in a function, nested ones counted each time.
 pub(super) const MAX_UNROLLED: usize = 20_000;
 
 pub(super) fn too_much_unrolled(span: &Span) -> Diagnostic {
@@ -31,7 +31,7 @@ pub(super) enum Iterable {
 }
 
 impl Iterable {
-    /// The number of turns, where the loop must be unrolled.
+    /// The trip count, where the loop must be unrolled.
     fn unrolled_len(&self) -> Option<usize> {
         match self {
             Iterable::Unrolled(items) => Some(items.len()),
@@ -140,7 +140,7 @@ impl Emitter<'_> {
         &mut self,
         iterable: &Iterable,
         index: ValueId,
-        turn: Option<usize>,
+        trip: Option<usize>,
         span: &Span,
     ) -> Result<Sugared> {
         let value = match iterable {
@@ -164,11 +164,11 @@ impl Emitter<'_> {
             }
             Iterable::Zip(parts) => {
                 let items =
-                    parts.iter().map(|p| self.item_of(p, index, turn, span)).collect::<Result<Vec<_>>>()?;
+                    parts.iter().map(|p| self.item_of(p, index, trip, span)).collect::<Result<Vec<_>>>()?;
                 return Ok(Sugared::Tuple(items));
             }
             Iterable::Enumerate(start, inner) => {
-                let item = self.item_of(inner, index, turn, span)?;
+                let item = self.item_of(inner, index, trip, span)?;
                 let is_zero = self.constant_of(*start).and_then(|a| a.as_int()) == Some(0);
                 let number = if is_zero {
                     index
@@ -178,7 +178,7 @@ impl Emitter<'_> {
                 return Ok(Sugared::Tuple(vec![Sugared::Value(number), item]));
             }
             Iterable::Unrolled(items) => {
-                return match turn.and_then(|n| items.get(n)) {
+                return match trip.and_then(|n| items.get(n)) {
                     Some(item) => Ok(item.clone()),
                     None => error(span, "a tuple is iterated over beside something of unknown length"),
                 };
@@ -201,7 +201,7 @@ impl Emitter<'_> {
         let iterable = self.iterable(value, span)?;
         let targets = Targets::Variables(targets);
         match iterable.unrolled_len() {
-            Some(turns) => self.unrolled_loop(&iterable, turns, targets, span, |e| e.statements(body)),
+            Some(trips) => self.unrolled_loop(&iterable, trips, targets, span, |e| e.statements(body)),
             None => self.counted_loop(Some((&iterable, targets)), None, span, |e| e.statements(body)),
         }
     }
@@ -210,17 +210,17 @@ impl Emitter<'_> {
         self.counted_loop(None, Some(cond), span, |e| e.statements(body))
     }
 
-    /// Emits the body once for each turn, in the scope around the loop.
+    /// Emits the body once for each iteration, in the scope around the loop.
     fn unrolled_loop(
         &mut self,
         iterable: &Iterable,
-        turns: usize,
+        trips: usize,
         targets: Targets<'_>,
         span: &Span,
         mut body: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
         let outer = std::mem::replace(&mut self.loops, Loops::Unrolled);
-        let result = (0..turns).try_for_each(|turn| {
+        let result = (0..trips).try_for_each(|trip| {
             if self.exiting.contains(&self.block) {
                 return Ok(());
             }
@@ -228,8 +228,8 @@ impl Emitter<'_> {
             if self.unrolled > MAX_UNROLLED {
                 return Err(too_much_unrolled(span));
             }
-            let index = self.int(turn as i64, span);
-            let item = self.item_of(iterable, index, Some(turn), span)?;
+            let index = self.int(trip as i64, span);
+            let item = self.item_of(iterable, index, Some(trip), span)?;
             self.bind(targets, item, span)?;
             body(self)
         });
@@ -359,7 +359,7 @@ impl Emitter<'_> {
         body: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
         match iterable.unrolled_len() {
-            Some(turns) => self.in_scope(|e| e.unrolled_loop(iterable, turns, targets, span, body)),
+            Some(trips) => self.in_scope(|e| e.unrolled_loop(iterable, trips, targets, span, body)),
             None => self.counted_loop(Some((iterable, targets)), None, span, body),
         }
     }

@@ -71,7 +71,7 @@ pub(super) struct Plan {
 }
 
 impl Emitter<'_> {
-    /// Fits a call to one schema. The error is the reason in PyTorch's words, ending in a newline.
+    /// Fits a call to one schema. The error is the reason in PyTorch's wording, ending in a newline.
     pub(super) fn fit(
         &self,
         schema: &Schema,
@@ -273,7 +273,7 @@ impl Emitter<'_> {
         (Operand::Value(value), given)
     }
 
-    /// How a tuple becomes one of another type by conversions of its elements; None where it stays as it is.
+    /// How a tuple becomes one of another type by conversions of its elements; None where it stays unchanged.
     fn plan_parts(&self, given: &Type, wanted: &Type) -> Option<Parts> {
         let (items, targets) = (given.tuple_elements()?, wanted.tuple_elements()?);
         if items.len() != targets.len() || wanted.has_free_vars() || self.is_subtype(given, wanted) {

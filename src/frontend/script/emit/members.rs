@@ -1,4 +1,4 @@
-//! `modules()`, `named_children()`, `named_buffers()` and their kin in a script: the module's class says what there is, so
+//! `modules()`, `named_children()`, `named_buffers()` and the like in a script: the module's class says what there is, so
 //! that loops over them are unrolled. As in PyTorch, scripts cannot ask for `parameters()`.
 
 use super::{Emitter, Sugared, iterate};
@@ -18,7 +18,7 @@ enum Members {
 
 impl Emitter<'_> {
     /// What such a method of a module gives, each with its path where the method's name begins with `named_`; None where
-    /// the value is no module or the method another one. A module comes before those that it holds, and these in the
+    /// the value is not a module or the method another one. A module comes before those that it holds, and these in the
     /// order of its attributes.
     pub(super) fn module_members(
         &mut self,

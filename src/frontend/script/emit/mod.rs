@@ -63,7 +63,7 @@ pub(super) struct Emitter<'c> {
     unpacking: usize,
     /// The loop around the place being emitted.
     loops: Loops,
-    /// Turns of unrolled loops so far.
+    /// Iterations of unrolled loops so far.
     unrolled: usize,
 }
 

@@ -174,7 +174,7 @@ const PREFIXED: &[(&str, &str)] =
     &[("torch.linalg", "linalg_"), ("torch.fft", "fft_"), ("torch.special", "special_")];
 
 impl Emitter<'_> {
-    /// A name that is no variable.
+    /// A name that is not a variable.
     pub(super) fn resolve(&mut self, name: &str, span: &Span) -> Result<Option<Sugared>> {
         match self.unit.lookup(name, span)? {
             // A name of PyTorch under whatever name the program around the text has it.
@@ -531,7 +531,7 @@ impl Emitter<'_> {
                 format!("'Optional[{}]' object has no attribute or method '{name}'.", inner.repr()),
             );
         }
-        // What ops name their results is no name of a type.
+        // What ops name their results is not a name of a type.
         let shown = match ty.kind() {
             TypeKind::Tuple(elements, Some(names)) if !names.name.as_str().contains('.') => {
                 Type::tuple(elements.to_vec())
@@ -542,7 +542,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The dtype of the tensors that `torch.LongTensor` and its kin make.
+/// The dtype of the tensors that `torch.LongTensor` and similar functions make.
 fn legacy_constructor(name: &str) -> Option<DType> {
     Some(match name.strip_suffix("Tensor")? {
         "Byte" => DType::U8,
@@ -616,7 +616,7 @@ fn tensor_property(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Names below `torch` that are no ops.
+/// Names below `torch` that are not ops.
 fn torch_special(path: &str) -> Option<Sugared> {
     Some(match path {
         "torch.jit"

@@ -7,7 +7,7 @@ use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
 use crate::ir::{Attr, Symbol, Type};
 use crate::tensor::DType;
 
-/// How messages about `torch.LongTensor(...)` and its kin begin.
+/// How messages about `torch.LongTensor(...)` and similar functions begin.
 const LEGACY_SCHEMAS: &str = "Legacy Tensor Constructor only supports two schemas in TorchScript: \n'new(IntArrayRef size, *, Device? device=None)',\n'new(PyObject* data, *, Device? device=None)\n'";
 
 impl Emitter<'_> {

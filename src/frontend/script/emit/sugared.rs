@@ -99,7 +99,7 @@ pub(super) enum Special {
     RangeList,
     /// `torch._check(cond, message)`
     Check,
-    /// `torch.LongTensor` and its kin.
+    /// `torch.LongTensor` and similar functions.
     LegacyTensor(DType),
 }
 

@@ -11,7 +11,7 @@ impl Emitter<'_> {
         subtype::is_subtype_of(a, b, &self.unit.module)
     }
 
-    /// Why a type is no subtype of another, in PyTorch's words: empty if there is no more to say.
+    /// Why a type is not a subtype of another, in PyTorch's wording: empty if there is no more to say.
     pub(super) fn why_not(&self, a: &Type, b: &Type) -> std::result::Result<(), String> {
         subtype::why_not_subtype(a, b, &self.unit.module)
     }
@@ -135,7 +135,7 @@ impl Emitter<'_> {
     }
 
     /// Compiles the methods that interfaces in a type ask of the classes of values, so that these can be compared.
-    /// What does not compile does not fit, and is told of where it is called.
+    /// What does not compile does not match, and is reported where it is called.
     pub(super) fn ready_for(&mut self, wanted: &Type, values: &[ValueId]) {
         for interface in interfaces_in(wanted, 0) {
             let Some(def) = self.unit.module.interfaces.get(&interface) else { continue };

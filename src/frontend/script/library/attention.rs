@@ -1,5 +1,5 @@
 //! `multi_head_attention_forward` as TorchScript text: attention over several heads, with the projections in front and
-//! behind. Formula: Vaswani et al., "Attention is all you need", 3.2. It must not know how text is compiled.
+//! after. Formula: Vaswani et al., "Attention is all you need", 3.2. It must not know how text is compiled.
 
 /// Functions by name.
 pub(super) const TABLE: &[(&str, &str)] = &[("multi_head_attention_forward", FORWARD)];

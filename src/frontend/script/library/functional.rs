@@ -83,7 +83,7 @@ const ACTIVATIONS: &[(&str, &str)] = &[
     ("_threshold", "threshold: float, value: float"),
 ];
 
-/// Kinds of dropout: the op, and whether it takes part unless somebody says otherwise.
+/// Kinds of dropout: the op, and whether it trains by default.
 const DROPOUTS: &[(&str, &str, &str)] = &[
     ("dropout", "dropout", "True"),
     ("alpha_dropout", "alpha_dropout", "False"),

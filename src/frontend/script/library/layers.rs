@@ -57,7 +57,7 @@ pub(super) const TABLE: &[(&str, &str)] = &[
     ("unfold", "def unfold(input: Tensor, kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = [1, 1], padding: BroadcastingList2[int] = [0, 0], stride: BroadcastingList2[int] = [1, 1]) -> Tensor:
     return torch.ops.aten.im2col(input, kernel_size, dilation, padding, stride)
 "),
-    // PyTorch's compiler drops what `max_norm` asks for, here as in `embedding`: weights stay as they are.
+    // PyTorch's compiler drops what `max_norm` asks for, here as in `embedding`: weights stay unchanged.
     ("embedding_bag", "def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, max_norm: Optional[float] = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = 'mean', sparse: bool = False, per_sample_weights: Optional[Tensor] = None, include_last_offset: bool = False, padding_idx: Optional[int] = None) -> Tensor:
     if weight.dtype == torch.long and input.is_floating_point():
         warnings.warn('Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.')

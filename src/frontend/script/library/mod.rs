@@ -43,12 +43,12 @@ pub(super) fn shown_name(qualified: &str) -> Option<&str> {
     Some(name.split("__").next().filter(|n| !n.is_empty()).unwrap_or(name))
 }
 
-/// The function of `torch.nn.functional` behind a name that stands for it.
+/// The function of `torch.nn.functional` after a name that stands for it.
 pub(super) fn python_name(name: &str) -> &str {
     if name == "threshold" { "_threshold" } else { name }
 }
 
-/// The op behind a name of `torch.nn.functional`.
+/// The op after a name of `torch.nn.functional`.
 pub(super) fn op_name(name: &str) -> &str {
     if name == "logsigmoid" { "log_sigmoid" } else { name }
 }

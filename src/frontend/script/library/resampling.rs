@@ -24,7 +24,7 @@ struct Function {
     name: &'static str,
     /// The types of size and factor in each overload.
     types: &'static [(&'static str, &'static str)],
-    /// The parameters behind them.
+    /// The parameters after them.
     rest: &'static str,
     body: &'static str,
 }

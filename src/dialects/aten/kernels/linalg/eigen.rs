@@ -138,7 +138,7 @@ fn is_block<F: Field>(t: &Mat<F>, at: usize) -> bool {
 /// The rows and columns exchanged and the powers of two by which they were scaled, so that norms are alike.
 struct Balance {
     low: usize,
-    /// One behind the last.
+    /// One after the last.
     high: usize,
     swaps: Vec<(usize, usize)>,
     scales: Vec<f64>,
@@ -246,7 +246,7 @@ fn hessenberg<F: Field>(a: &mut Mat<F>, low: usize, high: usize) -> Mat<F> {
     q
 }
 
-/// (1 - tau v v^H) from the left, to the columns behind `first`.
+/// (1 - tau v v^H) from the left, to the columns after `first`.
 fn reflect_rows<F: Field>(a: &mut Mat<F>, v: &[F], tau: F, from: usize, high: usize, first: usize) {
     for j in first..a.cols {
         let dot = (from..high).fold(F::ZERO, |sum, i| sum + v[i].conj() * a[(i, j)]) * tau;
@@ -257,7 +257,7 @@ fn reflect_rows<F: Field>(a: &mut Mat<F>, v: &[F], tau: F, from: usize, high: us
 }
 
 /// The eigenvector of the (quasi-)triangular matrix `t` for the eigenvalue at `at` (of a block: its first). Where a
-/// divisor vanishes it is taken to be as large as rounding.
+/// divisor vanishes it is assumed to be as large as rounding.
 fn substituted<F: Field>(t: &Mat<F>, values: &[Complex64], at: usize, epsilon: f64) -> Vec<Complex64> {
     let n = t.rows;
     let value = values[at];

@@ -1,6 +1,6 @@
 //! Dense linear algebra on small matrices, in float64 or complex128 whatever the tensor's dtype, so that results are
 //! rounded once. Conventions (pivots, signs, packed factors) are LAPACK's, since programs see them. Knows tensors, no
-//! schema. Loops over rows or columns end early where a limit of the run is reached; whoever called them fails then.
+//! schema. Loops over rows or columns end early where a limit of the run is reached; callers fail then.
 
 pub mod eigen;
 mod eigen_complex;

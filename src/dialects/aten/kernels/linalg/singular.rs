@@ -139,7 +139,7 @@ fn reflect<F: Field>(v: &[F], scale: f64, x: &mut [F]) {
 mod tests {
     use super::*;
 
-    /// Ends at once, though the rows are more than anybody can walk.
+    /// Ends at once, though there are too many rows to iterate over.
     #[test]
     fn empty_columns_of_any_length_have_no_values() {
         let empty = Mat::from_fn(1 << 40, 0, |_, _| 0.0f64);

@@ -1,4 +1,4 @@
-//! The error function's kin: scaled complement, inverses, the normal distribution.
+//! Functions related to the error function: scaled complement, inverses, the normal distribution.
 
 use super::Rounding;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI, SQRT_2};

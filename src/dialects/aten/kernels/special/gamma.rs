@@ -1,4 +1,4 @@
-//! The gamma function's kin: digamma, the Hurwitz zeta function, incomplete gamma functions.
+//! Functions related to the gamma function: digamma, the Hurwitz zeta function, incomplete gamma functions.
 
 use std::f64::consts::PI;
 

@@ -1,4 +1,4 @@
-//! The words of `--input`: what a value is to be, before anything is read or drawn. `docs/first-hour.md` shows the language.
+//! Values of `--input`, parsed before anything is read or drawn. `docs/first-hour.md` shows the language.
 
 use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
 use crate::tensor::DType;
@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 50;
 /// PyTorch's own limit of dimensions.
 const MAX_DIMS: usize = 64;
 
-/// What a value is to be.
+/// The specification of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Spec {
     /// A tensor of random numbers.
@@ -18,7 +18,7 @@ pub(super) enum Spec {
         dtype: DType,
         /// Its sizes.
         sizes: Vec<i64>,
-        /// From the first to below the second; the usual numbers of the dtype where nothing is said.
+        /// From the first to below the second; the usual numbers of the dtype by default.
         range: Option<(f64, f64)>,
     },
     /// What a file holds.
@@ -42,30 +42,30 @@ pub(super) enum Spec {
 }
 
 /// A value with the name of the argument that it is for, if one is said.
-pub(super) type Word = (Option<String>, Spec);
+pub(super) type NamedSpec = (Option<String>, Spec);
 
 /// Reads one `--input`: a value, or several with blanks or commas between them.
-pub(super) fn parse(text: &str) -> Result<Vec<Word>> {
+pub(super) fn parse(text: &str) -> Result<Vec<NamedSpec>> {
     parse_for("--input", text)
 }
 
-/// The same for the value of another word of the command line, which errors name.
-pub(super) fn parse_for(flag: &str, text: &str) -> Result<Vec<Word>> {
+/// The same for the value of another option, which errors name.
+pub(super) fn parse_for(flag: &str, text: &str) -> Result<Vec<NamedSpec>> {
     let mut reader = Reader { flag, text, rest: text };
-    let mut words = Vec::new();
+    let mut specs = Vec::new();
     reader.blanks();
     while !reader.rest.is_empty() {
         let name = reader.name();
-        words.push((name, reader.value(0, true)?));
+        specs.push((name, reader.value(0, true)?));
         reader.blanks();
         if reader.take(',') {
             reader.blanks();
         }
     }
-    if words.is_empty() {
+    if specs.is_empty() {
         return Err(reader.wrong("there is nothing in it"));
     }
-    Ok(words)
+    Ok(specs)
 }
 
 struct Reader<'a> {
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let found = self.rest.chars().next().map_or("the end".to_string(), |c| format!("'{c}'"));
-        Err(self.wrong(&format!("'{letter}' is wanted where {found} stands")))
+        Err(self.wrong(&format!("expected '{letter}', found {found}")))
     }
 
     /// Letters, digits and underscores.
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A word: a constant, or a dtype with sizes.
+    /// A constant, or a dtype with sizes.
     fn named(&mut self) -> Result<Spec> {
         let word = self.word();
         match word {
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
             let known = (0..64).filter_map(DType::from_code).filter(|dtype| dtype.is_computable());
             return Err(match nearest(plain, known.map(DType::name)) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
-                None => error.hint("text stands in quotes: 'name=\"text\"'"),
+                None => error.hint("text needs quotes: 'name=\"text\"'"),
             });
         };
         self.expect('[')?;
@@ -348,12 +348,12 @@ impl fmt::Display for Spec {
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Word {
-        parse(text).expect("a word").remove(0)
+    fn one(text: &str) -> NamedSpec {
+        parse(text).expect("a spec").remove(0)
     }
 
     #[test]
-    fn words_are_read() {
+    fn specs_are_parsed() {
         let image = Spec::Random { dtype: DType::F32, sizes: vec![1, 3], range: None };
         assert_eq!(one("x=float32[1,3]"), (Some("x".into()), image.clone()));
         assert_eq!(one("f32[1, 3]"), (None, image.clone()));
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_errors() {
+    fn typos_are_errors() {
         for bad in
             ["", "x=", "floot32[1]", "float32[", "float32[-1]", "[1", "{1}", "int64[2]{3..3}", "'a", "\"a"]
         {

@@ -1,8 +1,8 @@
-//! Words as they are shown, and what the system says of errors, in Python's way, which lit's users know.
+//! Quoting and splitting of command lines, options, and system errors, in Python's format, which lit's users know.
 
 use std::path::Path;
 
-/// A word as one could type it.
+/// An argument, quoted for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     match !word.is_empty() && word.chars().all(plain) {
@@ -36,7 +36,7 @@ pub(super) fn reason(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or_default().to_string()
 }
 
-/// The words of a text: blanks part them, quotes and backslashes protect.
+/// Splits a text into arguments at blanks, with quotes and backslash escapes.
 pub fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -82,7 +82,7 @@ pub(super) fn absolute(folder: &Path, path: &str) -> std::path::PathBuf {
     out
 }
 
-/// Splits arguments into options and the rest, as Python's `gnu_getopt`: short ones may be joined, one with `:` behind
+/// Splits arguments into options and the rest, as Python's `gnu_getopt`: short ones may be joined, one with `:` after
 /// it takes a value. The error is what is wrong.
 pub(super) fn options(
     args: &[String],

@@ -1,5 +1,5 @@
-//! Whether a module under a pipeline shows a certain fault: it fails as before, it gives another answer than without passes, or a
-//! user's command says so. Bisection and reduction ask this again and again.
+//! Decides whether a module under a pipeline shows a certain fault: it fails as before, gives another answer than without
+//! passes, or a user's command says so. Bisection and reduction query it repeatedly.
 
 use super::case::{compare, encode};
 use super::opt::pass_error_signature;
@@ -34,8 +34,8 @@ pub enum Fault {
     },
 }
 
-/// Asks whether the fault is there.
-pub struct Judge {
+/// Decides whether a module shows the fault.
+pub struct Oracle {
     /// The ops.
     pub registry: Arc<Registry>,
     /// What the verifier demands.
@@ -46,7 +46,7 @@ pub struct Judge {
     pub settings: Settings,
 }
 
-impl Judge {
+impl Oracle {
     /// A comparison of answers to a call.
     pub fn answer(entry: &str, arguments: &[Value]) -> Result<Fault> {
         let arguments = arguments.iter().map(encode).collect::<Result<_>>()?;
@@ -131,7 +131,7 @@ pub(super) fn differ(before: &Result<Value>, after: &Result<Value>) -> bool {
 /// Runs a shell command on IR; whether it succeeds.
 fn run_command(text: &str, module: &Module) -> Result<bool> {
     let folder =
-        files::Temporary::new("judge").map_err(|e| Diagnostic::input(format!("a temporary folder: {e}")))?;
+        files::Temporary::new("oracle").map_err(|e| Diagnostic::input(format!("a temporary folder: {e}")))?;
     let file = &folder.path().join("input.ir");
     let mut ir = Vec::new();
     // Writing to memory does not fail.

@@ -1,27 +1,27 @@
 //! The results of tests in their order, each as soon as all before are there, and the bar below them.
 
-use super::cli::Words;
+use super::cli::Options;
 use super::discover::Test;
 use super::report;
 use super::{Config, Outcome};
 use std::io::Write;
 use std::time::Duration;
 
-/// Tells results in order of the tests, as soon as all before are there.
-pub(super) struct Teller<'a> {
+/// Reports results in order of the tests, as soon as all before are there.
+pub(super) struct Reporter<'a> {
     pub(super) config: &'a Config,
-    pub(super) words: &'a Words,
+    pub(super) options: &'a Options,
     pub(super) tests: &'a [Test],
     pub(super) outcomes: Vec<Option<Outcome>>,
     /// When each test ended, from the start of the run.
     pub(super) ends: Vec<Duration>,
-    pub(super) told: usize,
+    pub(super) reported: usize,
     pub(super) failures: usize,
     pub(super) out: &'a mut (dyn Write + Send),
     pub(super) result: std::io::Result<()>,
 }
 
-impl Teller<'_> {
+impl Reporter<'_> {
     pub(super) fn take(&mut self, index: usize, outcome: Outcome, end: Duration) {
         self.failures += usize::from(outcome.status.is_failure());
         if let Some(slot) = self.outcomes.get_mut(index) {
@@ -31,18 +31,18 @@ impl Teller<'_> {
             *slot = end;
         }
         if self.result.is_ok() {
-            self.result = self.tell();
+            self.result = self.report();
         }
     }
 
-    fn tell(&mut self) -> std::io::Result<()> {
+    fn report(&mut self) -> std::io::Result<()> {
         let total = self.tests.len();
         while let (Some(test), Some(Some(outcome))) =
-            (self.tests.get(self.told), self.outcomes.get(self.told))
+            (self.tests.get(self.reported), self.outcomes.get(self.reported))
         {
-            self.told += 1;
-            let position = (self.told, total);
-            let text = report::result(test, outcome, position, self.words.detail);
+            self.reported += 1;
+            let position = (self.reported, total);
+            let text = report::result(test, outcome, position, self.options.detail);
             if self.config.progress && !text.is_empty() {
                 write!(self.out, "\r\x1b[K")?;
             }
@@ -62,12 +62,12 @@ impl Teller<'_> {
 
     pub(super) fn finish(&mut self) -> std::io::Result<()> {
         std::mem::replace(&mut self.result, Ok(()))?;
-        // Where tests were left out, report those behind them too.
+        // Where tests were left out, report those after them too.
         let tests = self.tests;
-        for (index, test) in tests.iter().enumerate().skip(self.told) {
+        for (index, test) in tests.iter().enumerate().skip(self.reported) {
             if let Some(Some(outcome)) = self.outcomes.get(index) {
                 let position = (index + 1, tests.len());
-                let text = report::result(test, outcome, position, self.words.detail);
+                let text = report::result(test, outcome, position, self.options.detail);
                 self.out.write_all(text.as_bytes())?;
             }
         }

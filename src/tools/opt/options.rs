@@ -1,4 +1,4 @@
-//! The words of `flambeau opt`.
+//! The options of `flambeau opt`.
 
 use super::reproducer::Case;
 use crate::analysis::{AliasDb, Analysis};
@@ -18,7 +18,7 @@ use crate::tools::threads::ThreadOptions;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// Words of `flambeau opt`.
+/// Options of `flambeau opt`.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Graph text, TorchScript source or a .pt archive; `-` is standard input
@@ -27,7 +27,7 @@ pub struct Options {
     /// Passes in order, with options, nests and named pipelines: 'inline,simplify{nodes=20000},repeat(cse,dce)'
     #[arg(long, value_name = "PIPELINE", default_value = "")]
     pub(super) passes: String,
-    /// Rules besides the built-in ones for every `simplify` of the pipeline; each is checked first
+    /// Rules in addition to the built-in ones for every `simplify` of the pipeline; each is checked first
     #[arg(long, value_name = "FILE")]
     pub(super) rules: Option<PathBuf>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub struct Options {
     /// Allow ops of unregistered dialects (treated as opaque)
     #[arg(long)]
     pub(super) allow_unregistered_dialect: bool,
-    /// Refuse ops that do not exist or do not take their operands, built-in ones too
+    /// Reject ops that do not exist or do not accept their operands, including built-in ones
     #[arg(long)]
     pub(super) strict: bool,
     /// The form in which the module is printed
@@ -65,7 +65,7 @@ pub struct Options {
     #[arg(long)]
     pub(super) no_verify_each: bool,
     /// Call each function that a pass changed before and after it, N times with values drawn for its types and with --input or
-    /// --args, and refuse another answer
+    /// --args, and reject a different answer
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "8", require_equals = true)]
     pub(super) validate_each: Option<usize>,
     /// Print nothing but diagnostics
@@ -74,7 +74,7 @@ pub struct Options {
     /// Replay a reproducer: its module, passes and options
     #[arg(long, value_name = "FILE")]
     pub(super) run_reproducer: Option<PathBuf>,
-    /// Where the result goes
+    /// Where to write the result
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(super) output: PathBuf,
     #[command(flatten)]
@@ -92,7 +92,7 @@ pub struct Options {
     /// The function that inputs are for: their dtypes and sizes go into its types, and --bisect=answer calls it
     #[arg(long, value_name = "NAME", default_value = "forward")]
     pub(super) entry: String,
-    /// Work on the parts between lines `// -----` or `# -----` one by one
+    /// Process the parts between `// -----` or `# -----` lines independently
     #[arg(long)]
     pub(super) split_input_file: bool,
     /// Compare diagnostics with the comments `expected-error@+1 {{text}}` of the input
@@ -139,23 +139,23 @@ pub(super) struct Look {
     /// Print what each pass changed
     #[arg(long)]
     print_ir_diff: bool,
-    /// Show where the time went: `tree`, or `chrome:FILE` for a trace (`--timing=chrome FILE` does as well)
+    /// Report where time is spent: `tree`, or `chrome:FILE` for a trace (`--timing=chrome FILE` also works)
     #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "tree", require_equals = true)]
     pub(super) timing: Option<String>,
-    /// Show what the passes counted
+    /// Print the statistics of the passes
     #[arg(long)]
     pub(super) pass_statistics: bool,
-    /// Give for each op that a rule replaced the chain of rules, places, before and after, and costs: `text` or `json`; to
-    /// standard output where the module does not go there, else to standard error
+    /// Report, for each op that a rule replaced, the chain of rules, places, before and after, and costs: `text` or `json`; on
+    /// standard output if the module does not go there, otherwise on standard error
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", require_equals = true)]
     pub(super) explain: Option<ExplainForm>,
-    /// Say where the rule was not taken, and why
+    /// Report where the rule was not applied, and why
     #[arg(long, value_name = "RULE")]
     pub(super) why_not: Option<String>,
     /// Log passes and analyses: 'dce:>alias' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
-    /// Limit the changes of passes: 'simplify=17:dce=3', or one word for each [default: FLAMBEAU_OPT_LIMIT]
+    /// Limit the changes of passes: 'simplify=17:dce=3'; may be given several times [default: FLAMBEAU_OPT_LIMIT]
     #[arg(long, value_name = "SPEC")]
     opt_limit: Vec<String>,
 }
@@ -253,7 +253,7 @@ impl Options {
         }
     }
 
-    /// Names of passes outside of the pipeline must exist, or the words do nothing without a sign.
+    /// Names of passes outside of the pipeline must exist, or the options would silently do nothing.
     pub(super) fn check_names(&self, pipeline: &Pipeline, toolkit: &Toolkit) -> Result<()> {
         let print = self.print_ir();
         let settings = self.settings()?;
@@ -272,13 +272,13 @@ impl Options {
         }
         let logs = |name: &str| known(name) || name == <AliasDb as Analysis>::NAME;
         if let Some(name) = settings.log.names().find(|name| !logs(name)) {
-            let error = Diagnostic::new(ErrorKind::Usage, format!("nothing logs under '{name}'"));
+            let error = Diagnostic::new(ErrorKind::Usage, format!("unknown log topic '{name}'"));
             return Err(error.hint("topics are passes (`flambeau opt --help-passes`) and alias"));
         }
         self.check_rule(pipeline, toolkit)
     }
 
-    /// A question about a rule that nobody has is a slip of the hand.
+    /// A question about an unknown rule is a typo.
     fn check_rule(&self, pipeline: &Pipeline, toolkit: &Toolkit) -> Result<()> {
         let Some(wanted) = self.look.why_not.as_deref() else { return Ok(()) };
         let mut rules = rewrite::written(toolkit.registry())?;
@@ -294,11 +294,11 @@ impl Options {
         let error = Diagnostic::new(ErrorKind::Usage, format!("there is no rule '{wanted}'"));
         Err(match nearest(wanted, rules.iter().map(|rule| rule.name.as_str())) {
             Some(near) => error.hint(format!("did you mean '{near}'?")),
-            None => error.hint("the rules stand in src/rewrite/rules and in the files of --rules"),
+            None => error.hint("rules are defined in src/rewrite/rules and in the files of --rules"),
         })
     }
 
-    /// The same words with the passes and options of a reproducer.
+    /// The same options with the passes and options of a reproducer.
     pub(super) fn replaying(&self, case: &Case) -> Options {
         let mut options = self.clone();
         options.passes.clone_from(&case.pipeline);
@@ -313,7 +313,7 @@ impl Options {
         options
     }
 
-    /// The limits in words.
+    /// The limits as text.
     pub(super) fn limits_text(&self) -> Option<String> {
         match self.look.opt_limit.as_slice() {
             [] => std::env::var("FLAMBEAU_OPT_LIMIT").ok(),
@@ -322,16 +322,16 @@ impl Options {
     }
 }
 
-/// `--timing=chrome FILE` as one word, which is what the words' reader takes.
-pub fn join_timing(words: Vec<std::ffi::OsString>) -> Vec<std::ffi::OsString> {
-    let mut out: Vec<std::ffi::OsString> = Vec::with_capacity(words.len());
-    for word in words {
+/// Joins `--timing=chrome FILE` to one argument, as the parser expects.
+pub fn join_timing(args: Vec<std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+    let mut out: Vec<std::ffi::OsString> = Vec::with_capacity(args.len());
+    for arg in args {
         match out.last_mut() {
             Some(last) if last == "--timing=chrome" => {
                 last.push(":");
-                last.push(word);
+                last.push(arg);
             }
-            _ => out.push(word),
+            _ => out.push(arg),
         }
     }
     out
