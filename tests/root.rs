@@ -1,6 +1,7 @@
 //! The one integration test binary, so that LLVM is linked once. Each FileCheck file, recorded case file and
 //! tidy rule is a named test.
 
+mod accuracy;
 mod alias_answers;
 mod aliasing;
 mod cache;
@@ -44,6 +45,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = tidy::trials();
     trials.extend(filecheck_suite::trials());
+    trials.extend(accuracy::trials());
     trials.extend(alias_answers::trials());
     trials.extend(aliasing::trials());
     trials.extend(identity::trials());

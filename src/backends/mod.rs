@@ -4,7 +4,6 @@
 //! one. [`FusedGroup`] is what the runtime holds for a fusion group: it plans each call, finds or builds the
 //! kernels for it and launches them. Nothing here knows how a program is interpreted.
 
-pub mod accuracy;
 mod apart;
 mod ahead;
 pub mod cache;

@@ -423,14 +423,3 @@ mod groups {
         assert_eq!(error.kind(), crate::diag::ErrorKind::Unsupported);
     }
 }
-
-#[test]
-#[cfg(feature = "llvm")]
-fn compiled_functions_keep_their_bounds() {
-    let backend = by_name("llvm").expect("starts");
-    for function in super::accuracy::FUNCTIONS {
-        // A prime step visits every exponent and many mantissas; examples/ulp.rs visits all.
-        let worst = function.measure(&*backend, 10_009).expect("runs");
-        assert!(worst.ulps <= function.bound, "{}: {worst:?}", function.name);
-    }
-}

@@ -6,7 +6,7 @@
 //! other use.
 //!
 //! As in PyTorch's pass, the linear stands behind the last of its operands, which moves it up; where an op on the way
-//! writes, it stands where the product did. That placement is why these patterns are no group of rules.
+//! writes, it stands where the product did. That placement is why these patterns are not a group of rules.
 
 use super::{Context, constants};
 use crate::analysis::AliasDb;

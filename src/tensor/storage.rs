@@ -353,8 +353,8 @@ impl Storage {
         self.0.version.load(Ordering::Relaxed)
     }
 
-    /// How often it was pinned. Whoever keeps what was computed from the content compares it beside the version: whoever had
-    /// the address may have written, though the pin may be gone again.
+    /// How often it was pinned. What was computed from the content is compared by it beside the version: an owner of a pin may
+    /// have written, though the pin may be gone again.
     pub fn pins(&self) -> u64 {
         self.0.pins.load(Ordering::Acquire)
     }

@@ -422,7 +422,7 @@ pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     config
 }
 
-/// How `lit --mutate` makes `opt` leave out work: the number of changes by each pass of the pipeline is limited.
+/// How `lit --mutate` and `lit --update-changed` make `opt` leave out work: the number of changes by each pass of the pipeline is limited.
 fn knobs(toolkit: &Toolkit) -> lit::Knobs {
     let toolkit = toolkit.clone();
     Arc::new(move |args: &[String]| {

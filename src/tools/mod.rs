@@ -13,7 +13,6 @@ mod curve;
 pub mod demo;
 pub mod dialect;
 pub mod docs;
-pub mod language;
 pub mod dot;
 pub mod explain;
 mod inputs;

@@ -1,17 +1,17 @@
 //! Generated documents are what the program would generate now. `BLESS=1` writes them.
 
+use super::{generated, language_page};
 use flambeau::dialects::Registry;
-use flambeau::tools::docs;
 use libtest_mimic::Failed;
 use std::fs;
 
 pub(super) fn docs_are_fresh() -> Result<(), Failed> {
     let cases = fs::read_to_string("tests/golden/ops.jsonl").unwrap_or_default();
-    fresh("docs/ops.md", &docs::ops(&Registry::builtin(), &cases))?;
-    fresh("docs/language.md", &flambeau::tools::language::language(&recorded()?)?)?;
-    fresh("docs/math.md", &docs::math())?;
-    fresh("docs/rules.md", &docs::rules()?)?;
-    fresh("docs/passes.md", &docs::passes())
+    fresh("docs/ops.md", &generated::ops(&Registry::builtin(), &cases))?;
+    fresh("docs/language.md", &language_page::language(&recorded()?)?)?;
+    fresh("docs/math.md", &generated::math())?;
+    fresh("docs/rules.md", &generated::rules()?)?;
+    fresh("docs/passes.md", &generated::passes())
 }
 
 /// Each row of the page of rules says what the rule file says: it is read as the rule that it is about.

@@ -31,7 +31,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("src/rewrite/groups.rs", "joins them with those of a table of ops"),
     ("src/rewrite/reachable.rs", "chooses from them those that a graph can need"),
     ("src/runtime/composites.rs", "keeps compiled meanings of the built-in ops for all programs over them"),
-    ("src/tools/docs.rs", "generates the pages about what is built in"),
 ];
 
 pub(super) fn only_the_toolkit_names_what_is_built_in() -> Result<(), Failed> {

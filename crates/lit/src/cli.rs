@@ -48,7 +48,10 @@ How tests run:
   --max-time SECONDS           start no test after SECONDS
   --keep                       keep the temporary files of tests, and print where they are
   --no-execute                 report every test that could run as passed, without running it
-  --update, --update-tests     rewrite the checks of tests that fail
+  --update, --update-tests     rewrite the checks of tests that fail, and write those of tests without checks
+  --update-changed[=TOOL:OPTION]
+                               the same, but only with checks of lines that the tools do not write if their work is left
+                               out ({} in OPTION is replaced by 0)
   --path FOLDER                search for programs in FOLDER first
   --config-prefix NAME         read NAME.cfg instead of lit.cfg
   --skip-test-time-recording   do not record times and failures of this run
@@ -560,12 +563,16 @@ fn parse(args: &[String], config: &mut Config) -> Result<Options, String> {
             "--config-prefix" => config.prefix = value()?,
             "--keep" => options.keep = true,
             "--lint" => options.examine = Some(Examine::Lint),
-            "--mutate" => {
-                let own = own.as_deref().map(mutate::knobs).transpose()?;
-                let knobs = own.or_else(|| config.knobs.clone());
-                let knobs =
-                    knobs.ok_or("--mutate wants TOOL:OPTION, as --mutate=opt:-opt-bisect-limit={}")?;
-                options.examine = Some(Examine::Mutate(knobs));
+            "--mutate" | "--update-changed" => {
+                let given = own.as_deref().map(|text| mutate::knobs(name, text)).transpose()?;
+                let knobs = given.or_else(|| config.knobs.clone());
+                let knobs = knobs.ok_or_else(|| {
+                    format!("{name} wants TOOL:OPTION, as {name}=opt:-opt-bisect-limit={{}}")
+                })?;
+                match name {
+                    "--mutate" => options.examine = Some(Examine::Mutate(knobs)),
+                    _ => (config.update, config.only_changed) = (true, Some(knobs)),
+                }
             }
             // There is nothing more to report, and no tests are GoogleTest's.
             "--debug" | "--show-fixed" => {}

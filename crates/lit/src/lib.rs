@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod builtin;
+mod changed;
 mod cli;
 mod difference;
 mod discover;
@@ -137,9 +138,11 @@ pub struct Config {
     pub no_execute: bool,
     /// Rewrite the checks of tests that fail.
     pub update: bool,
+    /// Of the new checks keep only those of lines that tools do not write if these knobs make them leave out their work.
+    pub only_changed: Option<Knobs>,
     /// Draw a progress bar; for terminals.
     pub progress: bool,
-    /// How `--mutate` makes tools leave out work, where the command line does not say.
+    /// How `--mutate` and `--update-changed` make tools leave out work, if the command line does not say.
     pub knobs: Option<Knobs>,
 }
 
@@ -174,6 +177,7 @@ impl Default for Config {
             unsupported: false,
             no_execute: false,
             update: false,
+            only_changed: None,
             progress: false,
             knobs: None,
         }
@@ -330,19 +334,10 @@ fn run_here(path: &Path, config: &Config) -> Outcome {
         Err(error) => return broken(error),
     };
     if outcome.status == Status::Fail && config.update && !fails(&script, config).unwrap_or(false) {
-        match update::update(path, &text, &script, config) {
-            Ok(true) => {
-                let note = format!("{}# the checks were rewritten; run again:\n", outcome.output);
-                match run_script(path, &script, config) {
-                    Ok(again) => outcome = Outcome { output: note + &again.output, ..again },
-                    Err(error) => return broken(error),
-                }
-            }
-            Ok(false) => outcome.output.push_str("# no checks to rewrite\n"),
-            Err(error) => {
-                outcome.output.push_str(&format!("# the checks could not be rewritten: {error}\n"));
-            }
-        }
+        outcome = match rewritten(path, text, &script, config, outcome) {
+            Ok(outcome) => outcome,
+            Err(error) => return broken(error),
+        };
     }
     match fails(&script, config) {
         Err(error) => return Outcome::of(Status::Unresolved, error),
@@ -351,6 +346,41 @@ fn run_here(path: &Path, config: &Config) -> Outcome {
         Ok(_) => {}
     }
     outcome
+}
+
+/// Rewrites the checks of a test that failed and runs it again. New checks may move the lines that a tool names in its output; the
+/// second rewrite does not change their number.
+fn rewritten(
+    path: &Path,
+    text: String,
+    script: &Script,
+    config: &Config,
+    mut outcome: Outcome,
+) -> Result<Outcome, String> {
+    const MOST: usize = 2;
+    let mut text = text;
+    for _ in 0..MOST {
+        match update::update(path, &text, script, config) {
+            Ok(true) => {}
+            Ok(false) => {
+                outcome.output.push_str("# no checks to rewrite\n");
+                break;
+            }
+            Err(error) => {
+                outcome.output.push_str(&format!("# the checks could not be rewritten: {error}\n"));
+                break;
+            }
+        }
+        let note = format!("{}# the checks were rewritten; run again:\n", outcome.output);
+        let again = run_script(path, script, config)?;
+        outcome = Outcome { output: note + &again.output, ..again };
+        let Ok(new) = files::read(path, MAX_TEST) else { break };
+        text = String::from_utf8_lossy(&new).into_owned();
+        if outcome.status != Status::Fail {
+            break;
+        }
+    }
+    Ok(outcome)
 }
 
 /// Whether a file has a `RUN:` line.

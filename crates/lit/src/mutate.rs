@@ -37,8 +37,8 @@ struct Report {
 }
 
 /// Knobs of one tool, as the command line names them: `opt:-opt-bisect-limit={}`.
-pub(super) fn knobs(text: &str) -> Result<Knobs, String> {
-    let usage = || format!("--mutate wants TOOL:OPTION with a {{}} in the option, not '{text}'");
+pub(super) fn knobs(name: &str, text: &str) -> Result<Knobs, String> {
+    let usage = || format!("{name} wants TOOL:OPTION with a {{}} in the option, not '{text}'");
     let (tool, option) =
         text.split_once(':').filter(|(_, option)| option.contains("{}")).ok_or_else(usage)?;
     let (tool, option) = (tool.to_string(), option.to_string());
@@ -155,11 +155,33 @@ fn try_test(test: &Test, knobs: &Knobs, report: &mut Report) -> Result<(), Strin
     Ok(())
 }
 
-fn message(broken: Broken) -> String {
+/// Why a line could not be run.
+pub(super) fn message(broken: Broken) -> String {
     match broken {
         Broken::TimedOut => "reached the time limit".to_string(),
         Broken::Bad(error) | Broken::Refused(error) => error,
     }
+}
+
+fn word(text: String) -> Word {
+    Word { text, glob: false }
+}
+
+/// The knobs of a command.
+fn of_command(command: &Command, knobs: &Knobs) -> Vec<String> {
+    knobs(&command.words.iter().map(|word| word.text.clone()).collect::<Vec<_>>())
+}
+
+/// The same commands with all of their work left out; none if no command has a knob.
+pub(super) fn idle(commands: &[Command], knobs: &Knobs) -> Option<Vec<Command>> {
+    let mut idle = commands.to_vec();
+    let mut has_any = false;
+    for command in &mut idle {
+        let own = of_command(command, knobs);
+        has_any |= !own.is_empty();
+        command.words.extend(own.into_iter().map(|knob| word(knob.replace("{}", "0"))));
+    }
+    has_any.then_some(idle)
 }
 
 /// The options that lines `ALLOW_UNSEEN: OPTION why` name, with or without the number.
@@ -175,12 +197,11 @@ fn try_pipeline(
     report: &mut Report,
 ) -> Result<Vec<(String, bool)>, Broken> {
     let usual = shell.run(std::slice::from_ref(pipeline))?;
-    let words = |command: &Command| command.words.iter().map(|word| word.text.clone()).collect::<Vec<_>>();
     let of_commands: Vec<(usize, String)> = pipeline
         .commands
         .iter()
         .enumerate()
-        .flat_map(|(n, command)| knobs(&words(command)).into_iter().map(move |knob| (n, knob)))
+        .flat_map(|(n, command)| of_command(command, knobs).into_iter().map(move |knob| (n, knob)))
         .collect();
     if of_commands.is_empty() || usual != 0 {
         return Ok(Vec::new());
@@ -203,7 +224,7 @@ fn try_pipeline(
             let option = knob.replace("{}", &number.to_string());
             let mut mutant = pipeline.clone();
             if let Some(command) = mutant.commands.get_mut(at) {
-                command.words.push(Word { text: option.clone(), glob: false });
+                command.words.push(word(option.clone()));
             }
             let before = mutant.commands.split_last().map(|(_, before)| before).unwrap_or_default();
             if shell.output_of(before)? == usual {

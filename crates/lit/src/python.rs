@@ -183,14 +183,14 @@ impl Reader<'_> {
             ("name", Value::Text(name), _) => config.name = name,
             ("unsupported", value, _) => config.unsupported = value.holds(),
             ("standalone_tests", value, _) => config.standalone = value.holds(),
-            ("suffixes", _, Some(list)) if more => config.suffixes.extend(list),
-            ("suffixes", _, Some(list)) => config.suffixes = list,
-            ("excludes", _, Some(list)) if more => config.excludes.extend(list),
-            ("excludes", _, Some(list)) => {
-                config.excludes = list;
-                config.excludes.push("Output".into());
+            ("suffixes" | "excludes" | "available_features", _, Some(list)) => {
+                match field {
+                    "suffixes" if !more => config.suffixes.clear(),
+                    "excludes" if !more => config.excludes = vec!["Output".into()],
+                    _ => {}
+                }
+                return extend(config, field, list);
             }
-            ("available_features", _, Some(list)) => config.features.extend(list),
             ("substitutions", Value::List(list), _) => {
                 if !more {
                     config.substitutions.clear();
@@ -248,21 +248,6 @@ impl Reader<'_> {
             }
             (field, "add" | "append") => extend(config, field, vec![first?.text()?.to_string()]),
             (field, "update" | "extend") => extend(config, field, first?.texts()?),
-            (field, "remove" | "discard") => {
-                let word = first?.text()?;
-                match field {
-                    "available_features" => config.features.remove(word),
-                    "excludes" => {
-                        config.excludes.retain(|known| known != word);
-                        true
-                    }
-                    "suffixes" => {
-                        config.suffixes.retain(|known| known != word);
-                        true
-                    }
-                    _ => false,
-                }
-            }
             _ => false,
         };
         done.then_some(())
@@ -405,7 +390,7 @@ mod tests {
             (config.name.as_str(), config.suffixes),
             ("suite", vec![".txt".into(), ".ll".into(), ".s".into()])
         );
-        assert_eq!(config.excludes, ["Inputs", "x.txt", "Output"]);
+        assert_eq!(config.excludes, ["Output", "Inputs", "x.txt"]);
         assert_eq!(config.substitutions[0], ("%two".into(), "ab\\c".into()));
         assert!(config.substitutions.contains(&("%protect".into(), "env -u X".into())));
         assert!(config.features.contains("bar") && !config.environment.contains_key("GONE"));
@@ -442,6 +427,7 @@ mod tests {
             ("'bar' in config.available_features and 'foo' in config.available_features", false),
             ("lit_config.params.get('mode') == 'fast'", true),
             ("lit_config.params.get('none') is not None", false),
+            ("'b' in frozenset('a b'.split())", true),
         ] {
             let (config, notes) = read(&format!(
                 "if {condition}:\n    config.name = 'yes'\nelif False:\n    config.name = 'maybe'\nelse:\n    \

@@ -474,7 +474,7 @@ impl Parser<'_, '_> {
             }
             "platform.machine" => Some(Value::Text(std::env::consts::ARCH.into())),
             "sys.platform.startswith" => Some(Value::Truth(std::env::consts::OS.starts_with(text(0)?))),
-            "set" | "list" | "tuple" | "sorted" => {
+            "set" | "frozenset" | "list" => {
                 Some(arguments.first().cloned().unwrap_or(Value::List(Vec::new())))
             }
             "len" => match arguments.first()? {

@@ -222,7 +222,7 @@ fn expressions(value: &str, list: &mut Vec<String>) -> Result<(), String> {
 }
 
 /// The first keyword of a line and the text after it.
-fn keyword(line: &str) -> Option<(&'static str, &str)> {
+pub(super) fn keyword(line: &str) -> Option<(&'static str, &str)> {
     let (at, keyword) = KEYWORDS
         .iter()
         .filter_map(|keyword| Some((line.find(keyword)?, *keyword)))

@@ -1,5 +1,7 @@
 //! Whole tests in a folder of their own.
 
+mod update;
+
 use super::*;
 use std::fs;
 
@@ -280,44 +282,6 @@ fn tests_are_chosen() {
     assert!(
         out.contains("TEST 'suite :: b.test' FAILED") && out.contains("# executed command: false"),
         "{out}"
-    );
-}
-
-#[test]
-fn checks_are_rewritten() {
-    let text = "\
-// RUN: show | FileCheck %s
-graph
-  // CHECK: old
-  // CHECK-NEXT: older
-end
-";
-    let folder = Folder::new("update", &[("a.test", text)]);
-    let mut config = folder.config();
-    config.tools.insert(
-        "show".into(),
-        tool(|_, _, out, _| {
-            out.write_all(b"graph(%x.1 : int):\n  %3 : int = f(%x.1, [[1]], {{%3}})\n\n  return (%3, %b)\n")
-                .unwrap();
-            0
-        }),
-    );
-    let path = folder.0.join("a.test");
-    assert_eq!(run_file(&path, &config).status, Status::Fail);
-    config.update = true;
-    let outcome = run_file(&path, &config);
-    assert_eq!(outcome.status, Status::Pass, "{}", outcome.output);
-    assert_eq!(
-        fs::read_to_string(&path).unwrap(),
-        "\
-// RUN: show | FileCheck %s
-graph
-  // CHECK: graph([[X_1:%[-a-zA-Z0-9._]+]] : int):
-  // CHECK-NEXT: [[F:%[-a-zA-Z0-9._]+]] : int = f([[X_1]], {{\\[\\[}}1]], {{[{][{]}}[[F]]}})
-  // CHECK-EMPTY:
-  // CHECK-NEXT: return ([[F]], {{%[-a-zA-Z0-9._]+}})
-end
-"
     );
 }
 

@@ -1,13 +1,14 @@
-//! Rewrites the checks of a test from what its tool writes.
+//! Rewrites the checks of a test from what its tool writes, or writes the first ones.
 //!
 //! A test takes part if a `RUN:` line is a pipe that ends in `FileCheck %s`. Its plain checks are replaced by one
 //! `CHECK` and a `CHECK-NEXT` for each further line; values become variables named as they are, or as the op that makes them.
-//! Checks of lines that hold are left alone.
+//! Checks of lines that hold stay unchanged. If a prefix has no checks, they are inserted after the test's first `RUN:` lines.
 
-use super::exec::Broken;
-use super::script::{LineKind, Script};
-use super::syntax::Command;
-use super::{Config, shell, substitutions, syntax};
+use super::changed::lines_to_check;
+use super::exec::Shell;
+use super::script::{self, LineKind, Script};
+use super::syntax::{Command, Pipeline};
+use super::{Config, mutate, shell, substitutions, syntax};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -15,13 +16,10 @@ use std::path::Path;
 pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) -> Result<bool, String> {
     let mut all = substitutions(path, config);
     let mut shell = shell(path, config);
-    let message = |broken| match broken {
-        Broken::TimedOut => "reached the time limit".to_string(),
-        Broken::Bad(error) | Broken::Refused(error) => error,
-    };
     let own = all.get("%s").unwrap_or_default().to_string();
     let mut lines: Vec<String> = text.split_inclusive('\n').map(String::from).collect();
     let mut seen = Vec::new();
+    let mut fresh = Vec::new();
     for line in &script.lines {
         let expanded = match line.kind {
             LineKind::Run => all.expand(&line.text, &config.features)?,
@@ -38,23 +36,83 @@ pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) 
                 continue;
             }
             // Checks that hold stay unchanged.
-            if shell.run(std::slice::from_ref(&pipeline)).map_err(message)? == 0 {
+            if shell.run(std::slice::from_ref(&pipeline)).map_err(mutate::message)? == 0 {
                 seen.push(prefix);
                 continue;
             }
-            let output = shell.output_of(before).map_err(message)?;
-            let output = String::from_utf8_lossy(&output).into_owned();
-            if rewrite(&mut lines, &prefix, &output) {
-                seen.push(prefix);
+            let checks = new_checks(&prefix, &mut shell, &pipeline, config)?;
+            if !rewrite(&mut lines, &prefix, &checks) {
+                fresh.push(checks);
             }
+            seen.push(prefix);
         }
     }
+    insert(&mut lines, &fresh)?;
     let new = lines.concat();
     if new == text {
         return Ok(false);
     }
     std::fs::write(path, new).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(true)
+}
+
+/// The checks of what a pipe writes to its FileCheck: all of it, or only what its tools changed.
+fn new_checks(
+    prefix: &str,
+    shell: &mut Shell<'_>,
+    pipeline: &Pipeline,
+    config: &Config,
+) -> Result<Vec<String>, String> {
+    let before = pipeline.commands.split_last().map(|(_, before)| before).unwrap_or_default();
+    let mut output = |commands: &[Command]| {
+        let bytes = shell.output_of(commands).map_err(mutate::message)?;
+        Ok::<_, String>(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let written = output(before)?;
+    if written.trim().is_empty() {
+        return Err("the tool writes nothing, so that there is nothing to check".into());
+    }
+    let Some(knobs) = &config.only_changed else {
+        let keep: Vec<bool> = written.lines().map(|_| true).collect();
+        return Ok(checks(prefix, &written, &keep));
+    };
+    let idle = mutate::idle(before, knobs).ok_or(
+        "no option is known that makes the tool leave out its work: --update-changed=TOOL:OPTION names one",
+    )?;
+    let keep = lines_to_check(&output(&idle)?, &written);
+    match keep.contains(&true) {
+        true => Ok(checks(prefix, &written, &keep)),
+        false => Err("the tool changes nothing, so that there is nothing to check".into()),
+    }
+}
+
+/// Inserts checks of prefixes without any: after the first `RUN:` lines, with the same comment mark.
+fn insert(lines: &mut Vec<String>, fresh: &[Vec<String>]) -> Result<(), String> {
+    let script = script::parse_any(&lines.concat())?;
+    let Some(first) =
+        script.lines.iter().find(|line| line.kind == LineKind::Run).filter(|_| !fresh.is_empty())
+    else {
+        return Ok(());
+    };
+    let mut end = first.end;
+    while lines.get(end).is_some_and(|line| script::keyword(line).is_some()) {
+        end += 1;
+    }
+    let run = lines.get(first.line - 1).cloned().unwrap_or_default();
+    let lead = run.split("RUN:").next().unwrap_or_default();
+    let mut new = Vec::new();
+    for checks in fresh {
+        new.push("\n".to_string());
+        new.extend(checks.iter().map(|check| format!("{lead}{check}\n")));
+    }
+    if lines.get(end).is_some_and(|line| !line.trim().is_empty()) {
+        new.push("\n".to_string());
+    }
+    if let Some(last) = lines.get_mut(end - 1).filter(|last| !last.ends_with('\n')) {
+        last.push('\n');
+    }
+    lines.splice(end..end, new);
+    Ok(())
 }
 
 /// The first prefix of a FileCheck command that reads the test itself.
@@ -82,15 +140,14 @@ fn check_prefix(command: &Command, own: &str) -> Option<String> {
 }
 
 /// Puts new checks where the first old one stands; false if there is none.
-fn rewrite(lines: &mut Vec<String>, prefix: &str, output: &str) -> bool {
+fn rewrite(lines: &mut Vec<String>, prefix: &str, checks: &[String]) -> bool {
     let is_check = |line: &String| directive_at(line, prefix).is_some();
     let Some(first) = lines.iter().position(is_check) else { return false };
     let lead: String =
         lines.get(first).and_then(|line| line.get(..directive_at(line, prefix)?)).unwrap_or_default().into();
     let kept_before = first;
     lines.retain(|line| !is_check(line));
-    let checks = checks(prefix, output).into_iter().map(|check| format!("{lead}{check}\n"));
-    lines.splice(kept_before..kept_before, checks);
+    lines.splice(kept_before..kept_before, checks.iter().map(|check| format!("{lead}{check}\n")));
     true
 }
 
@@ -107,22 +164,29 @@ fn directive_at(line: &str, prefix: &str) -> Option<usize> {
     })
 }
 
-/// One check for each line.
-fn checks(prefix: &str, output: &str) -> Vec<String> {
+/// One check for each line that is kept.
+fn checks(prefix: &str, output: &str, keep: &[bool]) -> Vec<String> {
     let mut names = BTreeMap::new();
     let mut defined = BTreeSet::new();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    values(output).for_each(|value| *counts.entry(value).or_default() += 1);
+    let lines = || output.lines().zip(keep);
+    let kept = || lines().filter(|(_, keep)| **keep).map(|(line, _)| line);
+    kept().flat_map(values).for_each(|value| *counts.entry(value).or_default() += 1);
     let mut checks = Vec::new();
-    // An empty line cannot be checked first.
-    for line in output.lines().skip_while(|line| line.trim().is_empty()) {
-        let suffix = if checks.is_empty() { "" } else { "-NEXT" };
-        checks.push(match line.trim() {
+    let mut is_next = false;
+    for (line, keep) in lines() {
+        let line = line.trim();
+        name_results(line, &mut names);
+        // An empty line cannot be checked first.
+        if !keep || line.is_empty() && !is_next {
+            is_next = false;
+            continue;
+        }
+        let suffix = if is_next { "-NEXT" } else { "" };
+        is_next = true;
+        checks.push(match line {
             "" => format!("{prefix}-EMPTY:"),
-            line => {
-                name_results(line, &mut names);
-                format!("{prefix}{suffix}: {}", pattern(line, &mut names, &mut defined, &counts))
-            }
+            line => format!("{prefix}{suffix}: {}", pattern(line, &mut names, &mut defined, &counts)),
         });
     }
     checks
@@ -169,7 +233,7 @@ fn pattern(
 }
 
 /// The values of a text, in order: `%` and a name.
-fn values(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn values(text: &str) -> impl Iterator<Item = &str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     text.match_indices('%').filter_map(move |(at, _)| {
         let length = text[at + 1..].find(|c| !is_name(c)).unwrap_or(text.len() - at - 1);
@@ -178,17 +242,23 @@ fn values(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Names values that are only numbered by what makes them: `%5 : int = prim::Constant[...]` is `CONSTANT`, `%0 = arith.addf` is
-/// `ADDF`. Such checks read as what they are about, and a new value before them renames none.
+/// `ADDF`, `%2 = tail call` is `CALL`, `%7 = prim::GetAttr[name="weight"]` is `WEIGHT`. Such checks read as what they are about, and
+/// a new value before them renames none.
 fn name_results(line: &str, names: &mut BTreeMap<String, String>) {
     let Some((results, op)) = line.split_once(" = ") else { return };
+    let op = ["tail ", "musttail ", "notail "].iter().find_map(|word| op.strip_prefix(word)).unwrap_or(op);
     let op = op.trim_start_matches('"');
     let end =
         op.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_'))).unwrap_or(op.len());
-    let op = op[..end].rsplit([':', '.']).next().unwrap_or_default();
+    let (op, after) = op.split_at(end);
+    let own = after.strip_prefix("[name=\"").and_then(|rest| rest.split('"').next());
+    let op = own.or(op.rsplit([':', '.']).next()).unwrap_or_default();
     if op.is_empty() {
         return;
     }
     for result in results.split(',').filter_map(|part| part.split_whitespace().next()) {
+        // `%3:2` is two values.
+        let result = result.split(':').next().unwrap_or_default();
         let is_number =
             result.strip_prefix('%').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         if is_number && !names.contains_key(result) {
@@ -198,15 +268,14 @@ fn name_results(line: &str, names: &mut BTreeMap<String, String>) {
     }
 }
 
-/// A variable name that no other value has.
+/// A variable name that no other value has: `MUL`, then `MUL_2`.
 fn variable(value: &str, names: &BTreeMap<String, String>) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
     let mut name: String = value.trim_start_matches('%').chars().map(plain).collect();
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
         name.insert(0, 'V');
     }
-    while names.values().any(|known| *known == name) {
-        name.push('_');
-    }
-    name
+    let is_free = |name: &String| names.values().all(|known| known != name);
+    let mut all = std::iter::once(name.clone()).chain((2..).map(|n: usize| format!("{name}_{n}")));
+    all.find(is_free).unwrap_or(name.clone())
 }

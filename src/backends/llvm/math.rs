@@ -2,7 +2,7 @@
 //! library, and are the same on CPU vectors and on a GPU.
 //!
 //! Error bounds, in units in the last place against f64, found by running all 2^32 inputs
-//! (`examples/ulp.rs`; the tests sample): see docs/math.md. Special values are exact: NaN stays NaN, infinities
+//! (`examples/ulp`; the tests sample): see docs/math.md. Special values are exact: NaN stays NaN, infinities
 //! and signed zeros come out as in C. The coefficients were fitted by Remez exchange in 50 digits.
 
 use super::ir::{Ir, V};

@@ -47,7 +47,7 @@ use std::time::Instant;
 /// Plans of a function that may be given up before a kind of arguments must come back to get one: building one a call would
 /// cost more than plans save.
 const MAX_LOST: u64 = 64;
-/// Calls of one kind before it gets a plan, once so many were given up.
+/// Calls of one kind before it gets a plan, once that number was given up.
 const CALLS_BEFORE_PLAN: u64 = 16;
 /// Kinds of arguments that are counted meanwhile.
 const MAX_WAITING: usize = 16;

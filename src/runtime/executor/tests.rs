@@ -252,7 +252,7 @@ fn a_guard_that_is_made_to_miss_changes_no_answer() {
             assert_eq!(call(&program, "forward", vec![full(&[2, 3], 1.0)], &run), answer, "guard {number}");
         }
         let report = program.plan_report();
-        // Each miss costs a plan; when so many were lost, calls run without.
+        // Each miss costs a plan; after too many misses, calls run without.
         let missed = MAX_LOST + 1;
         assert_eq!((report.forced_misses, report.outdated), (missed, missed), "guard {number}");
         assert_eq!(report.unplanned["arguments or attributes differ from call to call"], 3);

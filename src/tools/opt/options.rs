@@ -145,7 +145,8 @@ pub(super) struct Look {
     /// Print the statistics of the passes
     #[arg(long)]
     pub(super) pass_statistics: bool,
-    /// Report, for each op that a rule replaced, the chain of rules, places, before and after, and costs: `text` or `json`
+    /// Report, for each op that a rule replaced, the chain of rules, places, before and after, and costs: `text` or `json`; on
+    /// standard output if the module does not go there, otherwise on standard error
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", require_equals = true)]
     pub(super) explain: Option<ExplainForm>,
     /// Report where the rule was not applied, and why
@@ -154,9 +155,9 @@ pub(super) struct Look {
     /// Log passes and analyses: 'dce:>alias' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
-    /// Limit the changes of passes: 'simplify=17:dce=3' [default: FLAMBEAU_OPT_LIMIT]
+    /// Limit the changes of passes: 'simplify=17:dce=3'; may be given several times [default: FLAMBEAU_OPT_LIMIT]
     #[arg(long, value_name = "SPEC")]
-    opt_limit: Option<String>,
+    opt_limit: Vec<String>,
 }
 
 /// How explanations are shown.
@@ -219,7 +220,7 @@ impl Options {
     pub(super) fn settings(&self) -> Result<Settings> {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let log = self.look.log.clone().unwrap_or_else(|| variable("FLAMBEAU_LOG"));
-        let limits = self.look.opt_limit.clone().unwrap_or_else(|| variable("FLAMBEAU_OPT_LIMIT"));
+        let limits = self.limits_text().unwrap_or_default();
         let threads = if self.questions().any() { 1 } else { self.threads.threads };
         Ok(Settings {
             threads,
@@ -304,15 +305,20 @@ impl Options {
         options.allow_unregistered_dialect |= case.carries;
         options.strict |= case.strict;
         options.no_verify_each |= case.unverified;
-        options.look.opt_limit = options.look.opt_limit.or_else(|| case.limits.clone());
+        if options.look.opt_limit.is_empty() {
+            options.look.opt_limit.extend(case.limits.clone());
+        }
         options.trouble.no_reproducer = true;
         options.split_input_file = false;
         options
     }
 
-    /// The limits as text, for a reproducer.
+    /// The limits as text.
     pub(super) fn limits_text(&self) -> Option<String> {
-        self.look.opt_limit.clone().or_else(|| std::env::var("FLAMBEAU_OPT_LIMIT").ok())
+        match self.look.opt_limit.as_slice() {
+            [] => std::env::var("FLAMBEAU_OPT_LIMIT").ok(),
+            limits => Some(limits.join(":")),
+        }
     }
 }
 

@@ -85,7 +85,7 @@ impl Work<'_> {
                 }
             }
             timing.begin("print");
-            let prints = !self.options.no_output && !self.options.verify_diagnostics;
+            let prints = self.options.prints();
             if n > 0 && prints {
                 output.write(io, &mut |to| to.write_all(b"\n# -----\n\n"))?;
             }
@@ -169,11 +169,16 @@ impl Work<'_> {
             .then(|| Page::new(self.registry, &explanations, self.options.form(), module.clone()));
         let result = self.passes(&mut module, settings, (Some(timing), page.as_mut()), statistics, io);
         timing.end();
-        io.message(&match self.options.look.explain {
+        let answers = match self.options.look.explain {
             Some(ExplainForm::Json) => explanations.to_json(),
             None if self.options.look.why_not.is_none() => String::new(),
             _ => explanations.to_text(),
-        });
+        };
+        // If the module goes elsewhere, the answers are the output of the command.
+        match self.options.prints() && self.options.output == Path::new("-") {
+            true => io.message(&answers),
+            false => io.print(&answers),
+        }
         let page = page.map(|page| page.html(&input.name, &self.pipeline.to_text()));
         match result {
             Ok(()) => Ok(Outcome { diagnostics, output: Some(module), page }),
@@ -406,6 +411,11 @@ impl Work<'_> {
 }
 
 impl Options {
+    /// Whether the module is written, to standard output or a file.
+    fn prints(&self) -> bool {
+        !self.no_output && !self.verify_diagnostics
+    }
+
     fn form(&self) -> PrintOptions {
         if self.no_locations { PrintOptions::bare() } else { PrintOptions::default() }
     }

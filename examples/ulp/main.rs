@@ -3,8 +3,10 @@
 //! `cargo run --release --example ulp -- [STEP [NAME...]]`: every STEP-th input (default 1) of the named
 //! functions (default all). Prints a table; exits with 1 if a bound does not hold.
 
-use flambeau::backends::accuracy::FUNCTIONS;
+mod functions;
+
 use flambeau::backends::by_name;
+use functions::FUNCTIONS;
 
 fn main() {
     let mut args = std::env::args().skip(1);

@@ -1,13 +1,13 @@
 //! How far the compiled functions of f32 are from the truth: the table of bounds that docs/math.md prints, and
-//! the measurement that proves it. The tests sample; `examples/ulp.rs` runs all 2^32 inputs.
+//! the measurement that proves it. The tests sample (`tests/accuracy.rs`); `main.rs` beside it runs all 2^32 inputs.
 
-use super::{Arg, Backend, Buffer, Launch, Memory};
-use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops;
-use crate::dialects::scalar::{Program, Sv};
-use crate::lowering::{Nest, Stride, lower};
-use crate::resources::pool;
-use crate::tensor::DType;
+use flambeau::backends::{Arg, Backend, Buffer, Launch, Memory};
+use flambeau::diag::{Diagnostic, Result};
+use flambeau::dialects::loops;
+use flambeau::dialects::scalar::{Program, Sv};
+use flambeau::lowering::{Nest, Stride, lower};
+use flambeau::resources::pool;
+use flambeau::tensor::DType;
 
 /// A function with its stated bound.
 pub struct Function {

@@ -24,7 +24,7 @@ struct Row(&'static str, Status, &'static str, &'static [&'static str]);
 struct Section(&'static str, &'static [Row]);
 
 /// The document for the names of the recorded programs. The error names the rows that no program shows.
-pub fn language(programs: &[String]) -> Result<String, String> {
+pub(super) fn language(programs: &[String]) -> Result<String, String> {
     let mut out = String::from(HEAD);
     let mut unshown = Vec::new();
     for Section(title, rows) in SECTIONS {
@@ -61,7 +61,7 @@ fn word(status: Status) -> &'static str {
 
 const HEAD: &str = "# The language
 
-Generated from `src/tools/language.rs`; `BLESS=1 cargo test --test root docs` rewrites it.
+Generated from `tests/tidy/language_page.rs`; `BLESS=1 cargo test --test root docs` rewrites it.
 
 What TorchScript has of Python, row by row. **yes**: as PyTorch's compiler has it. **in part**: PyTorch itself supports a
 part, and so do we. **refused**: an error, with PyTorch's message and its place. The last column names the recorded programs
