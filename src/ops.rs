@@ -1,4 +1,4 @@
-//! What ops are and compute: kernels, dialects and the reference evaluator. They know nothing of how graphs are run or changed. `flambeau`
+//! What ops are and compute: kernels, dialects and the evaluator. They know nothing of how graphs are run or changed. `flambeau`
 //! shows them whole.
 
 pub use flambeau_base::{diag, dispatch_dtype, ir, resources, tensor, value};

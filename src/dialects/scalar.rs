@@ -1,7 +1,7 @@
 //! Scalar programs: the meaning of elementwise ops, written once and recorded as data.
 //!
 //! An op's `scalar` function runs once per combination of dtypes and records a [`Program`] of primitives. The
-//! reference evaluator runs it over tiles of elements, the constant folder over one element, the lowering
+//! evaluator runs it over tiles of elements, the constant folder over one element, the lowering
 //! splices it into a loop nest. The set of primitives is closed: every consumer matches it exhaustively, so
 //! that rustc says when a backend is not finished.
 //!

@@ -1,4 +1,4 @@
-//! The reference evaluator: what ops mean, in plain Rust. Constant folding, rule checking, tests and the
+//! The evaluator: runs an op on values, by its kernel or its recorded meaning. Constant folding, rule checking, tests and the
 //! interpreter use it. It knows op rows and values; it does not know graphs that are rewritten or compiled.
 
 mod audit;

@@ -1,4 +1,4 @@
-//! Constant propagation: what can be computed now is computed now, by the reference evaluator.
+//! Constant propagation: what can be computed now is computed now, by the evaluator.
 //!
 //! An op runs at compile time if all its operands are constants, it does nothing but compute, and nothing in the
 //! graph writes to what it reads or gives. A branch on a constant becomes the block that it takes, a loop that makes

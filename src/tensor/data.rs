@@ -480,6 +480,17 @@ mod tests {
     }
 
     #[test]
+    fn integers_become_floats_by_one_rounding() {
+        // Beyond the middle of two float32 by one: as a float64 it would lie in the middle, and go to the even one.
+        let t = Tensor::from_vec(&[(1i64 << 60) + (1 << 36) + 1], &[1]).expect("valid");
+        let up = ((1i64 << 60) + (1 << 37)) as f32;
+        assert_eq!(t.to_vec_as::<f32>().expect("converts"), [up]);
+        let target = Tensor::zeros(DType::C64, &[1]).expect("small");
+        target.copy_from(&t).expect("converts");
+        assert_eq!(target.to_scalars().expect("complex"), [Scalar::Complex(f64::from(up).into())]);
+    }
+
+    #[test]
     fn copy_from_broadcasts_and_converts() {
         let t = Tensor::zeros(DType::I32, &[2, 2]).expect("small");
         t.copy_from(&Tensor::from_vec(&[1.9f64, -2.9], &[2]).expect("valid")).expect("copies");

@@ -364,7 +364,7 @@ use super::float8::{E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu};
 
 macro_rules! float8 {
     ($($type:ident, $dtype:ident;)*) => {
-        $(element!($type, DType::$dtype, |s| $type::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f32().into()));)*
+        $(element!($type, DType::$dtype, |s| $type::from_f32(s.to_f32()), |x| Scalar::Float(x.to_f32().into()));)*
     };
 }
 
@@ -386,17 +386,17 @@ element!(i8, DType::I8, |s| s.to_i32() as i8, |x| Scalar::Int(x.into()));
 element!(i16, DType::I16, |s| s.to_i32() as i16, |x| Scalar::Int(x.into()));
 element!(i32, DType::I32, |s| s.to_i32(), |x| Scalar::Int(x.into()));
 element!(i64, DType::I64, |s| s.to_i64(), Scalar::Int);
-element!(f16, DType::F16, |s| f16::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f64()));
-element!(bf16, DType::BF16, |s| bf16::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f64()));
-element!(f32, DType::F32, |s| s.to_f64() as f32, |x| Scalar::Float(x.into()));
+element!(f16, DType::F16, |s| f16::from_f32(s.to_f32()), |x| Scalar::Float(x.to_f64()));
+element!(bf16, DType::BF16, |s| bf16::from_f32(s.to_f32()), |x| Scalar::Float(x.to_f64()));
+element!(f32, DType::F32, |s| s.to_f32(), |x| Scalar::Float(x.into()));
 element!(f64, DType::F64, |s| s.to_f64(), Scalar::Float);
 element!(Bool, DType::Bool, |s| Bool::new(s.to_bool()), |x| Scalar::Bool(x.get()));
 element!(
     Complex<f32>,
     DType::C64,
-    |s| {
-        let c = s.to_complex();
-        Complex::new(c.re as f32, c.im as f32)
+    |s| match s {
+        Scalar::Complex(c) => Complex::new(c.re as f32, c.im as f32),
+        real => Complex::new(real.to_f32(), 0.0),
     },
     |x| Scalar::Complex(Complex::new(x.re.into(), x.im.into()))
 );

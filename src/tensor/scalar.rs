@@ -37,6 +37,14 @@ impl Scalar {
         }
     }
 
+    /// To a float of 32 bits, rounded once: an integer does not become a float of 64 bits before.
+    pub fn to_f32(self) -> f32 {
+        match self {
+            Scalar::Int(x) => x as f32,
+            other => other.to_f64() as f32,
+        }
+    }
+
     /// To an integer, as C++ truncates on x86-64: NaN and what does not fit give the smallest integer.
     pub fn to_i64(self) -> i64 {
         match self {

@@ -132,7 +132,15 @@ pub(super) fn dependencies_are_used() -> Result<(), Failed> {
         unused.extend(unused_dependencies(&format!("crates/{layers}/Cargo.toml"), &folders, &folders)?);
     }
     unused.extend(unasked()?);
-    let members = ["crates/files", "crates/filecheck", "crates/lit", "python", "capi", "examples/my-opt"];
+    let members = [
+        "crates/files",
+        "crates/filecheck",
+        "crates/lit",
+        "crates/reference",
+        "python",
+        "capi",
+        "examples/my-opt",
+    ];
     for folder in members {
         let (product, tests) = (format!("{folder}/src"), format!("{folder}/tests"));
         let manifest = format!("{folder}/Cargo.toml");
@@ -175,6 +183,7 @@ const MANIFESTS: &[&str] = &[
     "crates/lit/Cargo.toml",
     "crates/ops/Cargo.toml",
     "crates/reader/Cargo.toml",
+    "crates/reference/Cargo.toml",
     "crates/transforms/Cargo.toml",
     "python/Cargo.toml",
     "capi/Cargo.toml",

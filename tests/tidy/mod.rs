@@ -11,6 +11,7 @@ mod language_page;
 mod layers;
 mod pages_of_files;
 mod passes;
+mod reference;
 mod sources;
 mod threads;
 mod toolkit;
@@ -25,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
             "tidy::only_the_toolkit_names_what_is_built_in",
             toolkit::only_the_toolkit_names_what_is_built_in,
         ),
+        Trial::test("tidy::the_reference_uses_no_kernels", reference::the_reference_uses_no_kernels),
         Trial::test("tidy::loops_run_in_the_one_pool", threads::loops_run_in_the_one_pool),
         Trial::test("tidy::named_files_are_looked_at_first", files::named_files_are_looked_at_first),
         Trial::test("tidy::sizes_from_outside_can_fail", allocations::sizes_from_outside_can_fail),

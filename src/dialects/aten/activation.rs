@@ -1,6 +1,6 @@
 //! Activation functions of neural networks.
 
-use super::choose::saturated;
+use super::choose::{check_clamp, saturated};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::joins;
@@ -33,6 +33,7 @@ pub static OPS: &[OpDef] = &[
         .inplace(),
     elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).part(LayerPart::Activation(bounds)).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(hardtanh)
+        .check(check_bounds)
         .numbers(&[("min_val", NumberAs::Wide), ("max_val", NumberAs::Wide)])
         .ordered(Order::First)
         .accepts("if", "Bool inputs not supported for hardtanh|clamp is not supported for complex types")
@@ -228,6 +229,17 @@ fn relu(p: &mut Program, x: &[Sv]) -> Sv {
 fn relu6(p: &mut Program, x: &[Sv]) -> Sv {
     let (low, high) = (p.constant_like(x[0], 0.0), p.constant_like(x[0], 6.0));
     hardtanh(p, &[x[0], low, high])
+}
+
+/// Bounds are numbers of the tensor's own kind: of integers their whole parts.
+fn check_bounds(values: &[Value]) -> Result<()> {
+    let is_integral = matches!(values.first(), Some(Value::Tensor(t)) if t.dtype().is_integral());
+    let own = |value: &Value| match value {
+        // What no int is, is refused for that.
+        Value::Float(x) if is_integral && x.abs() < 2f64.powi(63) => Value::Int(*x as i64),
+        other => other.clone(),
+    };
+    check_clamp(&values.iter().map(own).collect::<Vec<_>>())
 }
 
 fn hardtanh(p: &mut Program, x: &[Sv]) -> Sv {
@@ -499,5 +511,26 @@ fn slope(rest: &[Value]) -> Option<Activation> {
             slope.to_float().ok().map(|slope| Activation::LeakyRelu(slope as f32))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Tensor;
+
+    /// As PyTorch answers: of integers the whole parts of bounds count.
+    #[test]
+    fn bounds_of_hardtanh_that_no_integer_keeps_are_refused() {
+        let bytes = Value::Tensor(Tensor::from_vec(&[3u8], &[1]).expect("valid"));
+        let bounds = |low: Value, high: Value| match check_bounds(&[bytes.clone(), low, high]) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.message().to_string()),
+        };
+        assert_eq!(bounds(Value::Float(-0.2), Value::Int(3)), Ok(()));
+        assert_eq!(bounds(Value::Int(-5), Value::Int(300)), Ok(()));
+        assert_eq!(bounds(Value::Int(0), Value::Float(-1e30)), Ok(()));
+        let beyond = "Clamp max value -12 is outside the representable range of Byte".to_string();
+        assert_eq!(bounds(Value::Int(2), Value::Float(-12.13)), Err(beyond));
     }
 }

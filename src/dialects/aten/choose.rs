@@ -244,7 +244,8 @@ fn check_mask(values: &[Value]) -> Result<()> {
     }
 }
 
-fn check_clamp(values: &[Value]) -> Result<()> {
+/// Refuses bounds that no element can keep.
+pub(super) fn check_clamp(values: &[Value]) -> Result<()> {
     if values.iter().skip(1).take(2).all(Value::is_none) {
         return Err(Diagnostic::runtime("torch.clamp: At least one of 'min' or 'max' must not be None"));
     }

@@ -9,7 +9,9 @@ use super::kernels::rows::Rows;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
-use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, Variant, composite, contraction, one};
+use crate::dialects::{
+    Alias, Args, LayerPart, OpDef, OutRule, Outputs, Variant, composite, contraction, one,
+};
 use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{
@@ -337,6 +339,21 @@ fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     })
 }
 
+/// A product to which a bias is added in place: it keeps its sizes and its dtype.
+fn moved(product: &Tensor, bias: &Tensor) -> Result<Tensor> {
+    let (sizes, dtype) = (broadcast_sizes(&product.sizes(), &bias.sizes())?, product.dtype());
+    if sizes != product.sizes() {
+        return Err(Diagnostic::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            product.sizes().as_slice(),
+            sizes.as_slice()
+        )));
+    }
+    let wide = result_type(&[product.clone().into(), bias.clone().into()]).unwrap_or(dtype);
+    OutRule::Cast.check("aten::linear", wide, dtype)?;
+    sum(&product.to_dtype(wide)?, &bias.to_dtype(wide)?.broadcast_to(&sizes)?)?.to_dtype(dtype)
+}
+
 /// What sums and products are multiplied by, if the dtype that computes with tensors of `dtype` can hold it.
 fn real_factors(a: &Args<'_>, first: usize, dtype: DType) -> Result<(Scalar, Scalar)> {
     let factors = (a.scalar(first)?, a.scalar(first + 1)?);
@@ -617,6 +634,13 @@ fn inner(args: &Args<'_>) -> Result<Outputs> {
     one(product(kernel, &rows, &columns, None)?.reshaped(&sizes)?)
 }
 
+/// Whether a bias is a vector, which the product of matrices adds to each row; any other is added in place afterwards. Strides
+/// of the input count where dtypes differ, which the product refuses.
+fn is_of_rows(bias: &Tensor, input: &Tensor, weight: &Tensor) -> bool {
+    let is_vector = bias.rank() == 1 || bias.sizes().iter().filter(|n| **n != 1).count() == 1;
+    is_vector && (input.is_contiguous() || bias.dtype() == weight.dtype())
+}
+
 /// `input @ weight.T + bias`
 pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     if input.rank() == 0 || weight.rank() == 0 {
@@ -632,19 +656,23 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
             weight.rank()
         )));
     }
-    if weight.rank() == 1 {
-        let Some(bias) = bias else { return any_rank(input, weight) };
-        if input.rank() > 1 {
+    let turned =
+        if weight.rank() == 1 { weight.clone() } else { weight.look(|l| view::transpose(l, 0, 1))? };
+    match bias {
+        None if weight.rank() == 1 => return any_rank(input, weight),
+        Some(bias) if input.rank() != 2 && !is_of_rows(bias, input, weight) => {
+            return moved(&any_rank(input, &turned)?, bias);
+        }
+        Some(_) if weight.rank() == 1 => {
             return Err(Diagnostic::runtime("addmm: mat2 must be a matrix, got 1-D tensor"));
         }
-        return sum(&any_rank(input, weight)?, bias);
+        _ => {}
     }
     let mut sizes = input.sizes();
     let columns = sizes.pop().unwrap_or(1);
     let rows: i64 = sizes.iter().product();
     sizes.push(weight.sizes()[0]);
     let flat = input.reshaped(&[rows, columns])?;
-    let turned = weight.look(|l| view::transpose(l, 0, 1))?;
     let Some(bias) = bias else {
         return mm("mm", &flat, &turned, None)?.reshaped(&sizes);
     };
@@ -663,11 +691,10 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
             turned.dtype().type_name()
         )));
     }
-    let wanted: Vec<i64> = if bias.rank() <= 2 { vec![rows, sizes[sizes.len() - 1]] } else { sizes.to_vec() };
     if !fits {
         return mm("addmm", &flat, &turned, None);
     }
-    let onto = bias.broadcast_to(&wanted)?.reshaped(&[rows, sizes[sizes.len() - 1]])?;
+    let onto = bias.broadcast_to(&[rows, sizes[sizes.len() - 1]])?;
     mm("addmm", &flat, &turned, Some(&onto))?.reshaped(&sizes)
 }
 
@@ -721,4 +748,29 @@ fn bilinear(args: &Args<'_>) -> Result<Outputs> {
     };
     let sizes: Vec<i64> = lead.iter().copied().chain([k]).collect();
     one(whole.reshaped(&sizes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As PyTorch answers: sizes of the result, or its words.
+    #[test]
+    fn biases_of_any_rank_are_added_or_refused() {
+        let ones = |sizes: &[i64]| Tensor::full(DType::F32, sizes, Scalar::Int(1)).expect("small");
+        let layer = |x: &[i64], w: &[i64], b: &[i64]| match linear(&ones(x), &ones(w), Some(&ones(b))) {
+            Ok(found) => Ok(found.sizes().to_vec()),
+            Err(error) => Err(error.message().to_string()),
+        };
+        assert_eq!(layer(&[2, 3, 4], &[5, 4], &[3, 5]), Ok(vec![2, 3, 5]));
+        assert_eq!(layer(&[2, 3, 4], &[5, 4], &[6, 1]), Ok(vec![2, 3, 5]));
+        assert_eq!(layer(&[2, 3, 4], &[4], &[2, 3]), Ok(vec![2, 3]));
+        assert_eq!(layer(&[4], &[4], &[]), Ok(vec![]));
+        let refused = |message: &str| Err(message.to_string());
+        assert_eq!(layer(&[4], &[4], &[4]), refused("addmm: mat2 must be a matrix, got 1-D tensor"));
+        assert_eq!(
+            layer(&[2], &[2], &[3, 2]),
+            refused("output with shape [] doesn't match the broadcast shape [3, 2]")
+        );
+    }
 }

@@ -83,7 +83,7 @@ pub fn differ_by_rounding(left: &Value, right: &Value) -> bool {
 }
 
 /// The distance of floats near 1.
-fn unit(dtype: DType) -> f64 {
+pub fn unit(dtype: DType) -> f64 {
     match dtype.to_real() {
         DType::F16 => 1e-3,
         DType::BF16 => 8e-3,

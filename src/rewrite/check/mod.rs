@@ -1,4 +1,4 @@
-//! Checks a rule: both sides are run by the reference evaluator on random instances, and scalar rules over small
+//! Checks a rule: both sides are run by the evaluator on random instances, and scalar rules over small
 //! numbers on all of them. A rule that lies is refused with the smallest counterexample that was found.
 //!
 //! An instance on which the left side raises does not count; one on which only the right side raises is a
@@ -7,8 +7,12 @@
 mod compare;
 mod example;
 mod instance;
+#[cfg(test)]
+mod kernel_tests;
 mod mentions;
 mod random;
+#[cfg(test)]
+mod reference_tests;
 mod shrink;
 mod steps;
 
@@ -441,5 +445,34 @@ fn scalar_ops(term: &Term) -> bool {
         }
         Term::List(..) => false,
         _ => true,
+    }
+}
+
+/// A value as tests show it.
+#[cfg(test)]
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Tensor(t) => {
+            let items: Vec<String> =
+                t.to_scalars().map_or_else(|_| Vec::new(), |all| all.iter().map(shown_number).collect());
+            let strides = if t.is_contiguous() {
+                String::new()
+            } else {
+                format!(" strides {:?}", t.strides().as_slice())
+            };
+            format!("{}{:?}{strides} [{}]", t.dtype().name(), t.sizes().as_slice(), items.join(" "))
+        }
+        Value::List(list) => format!("[{}]", list.to_vec().iter().map(shown).collect::<Vec<_>>().join(", ")),
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+fn shown_number(x: &crate::tensor::Scalar) -> String {
+    match x {
+        crate::tensor::Scalar::Int(x) => x.to_string(),
+        crate::tensor::Scalar::Float(x) => format!("{x:?}"),
+        crate::tensor::Scalar::Bool(x) => x.to_string(),
+        crate::tensor::Scalar::Complex(z) => format!("{}+{}j", z.re, z.im),
     }
 }

@@ -1,10 +1,10 @@
-//! A side of a rule as straight code over values, run by the reference evaluator.
+//! A side of a rule as straight code over values, run by the evaluator, or by who else knows what ops mean.
 
 use super::super::compile::{OpNode, Term, constant_value};
 use super::super::condition::{self, Kind, Seen, Subjects};
 use super::super::syntax::Expr;
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::{Family, Node, Op, Run, prim};
+use crate::dialects::{Family, Node, Op, Outputs, Run, prim};
 use crate::eval;
 use crate::ir::{Attr, Symbol, Type, TypeKind};
 use crate::tensor::{DType, Storage, Tensor};
@@ -257,9 +257,44 @@ pub fn coarseness(dtype: DType) -> u8 {
     }
 }
 
+/// An op of a side with what it is called with.
+pub struct Call<'n> {
+    /// The op.
+    pub op: &'n Op,
+    /// Its operands, in schema order.
+    pub operands: Vec<Value>,
+    /// Its attributes.
+    pub attributes: Vec<(Symbol, Attr)>,
+    /// The types of its results.
+    pub types: Vec<Type>,
+}
+
+/// Runs an op of a side and gives its results.
+pub type Runner<'r> = dyn FnMut(&Call<'_>) -> Result<Outputs> + 'r;
+
 /// Runs one op whose operands are known and keeps its value.
 pub fn run_step(node: &OpNode, variables: &Bindings, trace: &mut Trace, run: &Run) -> Result<()> {
-    let value = run_node(node, variables, trace, run)?;
+    run_step_by(node, variables, trace, &mut |call| {
+        let node = Node { attrs: &call.attributes, result_types: &call.types };
+        eval::call(call.op, &call.operands, node, run)
+    })
+}
+
+/// The same by somebody who knows what the op means.
+pub fn run_step_by(
+    node: &OpNode,
+    variables: &Bindings,
+    trace: &mut Trace,
+    runner: &mut Runner<'_>,
+) -> Result<()> {
+    let value = match node.op.name() == "prim::If" {
+        true => run_if(node, variables, trace)?,
+        false => {
+            let call = called(node, variables, trace)?;
+            let outputs = runner(&call)?;
+            wanted_of(node, &outputs)?
+        }
+    };
     if let Some(name) = &node.bound {
         trace.named.insert(Arc::clone(name), value.clone());
     }
@@ -267,11 +302,9 @@ pub fn run_step(node: &OpNode, variables: &Bindings, trace: &mut Trace, run: &Ru
     Ok(())
 }
 
-fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, run: &Run) -> Result<Value> {
-    if node.op.name() == "prim::If" {
-        return run_if(node, variables, trace);
-    }
-    let formals = &node.op.schema()?.arguments;
+/// What an op whose operands are known is called with. Fails where it may ask for too much memory.
+pub fn called<'n>(node: &'n OpNode, variables: &Bindings, trace: &Trace) -> Result<Call<'n>> {
+    let schema = node.op.schema()?;
     let mut operands = Vec::with_capacity(node.operands.len());
     for (n, operand) in node.operands.iter().enumerate() {
         match operand {
@@ -280,7 +313,7 @@ fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, run: &Run) -> Re
             }
             _ => {
                 let value = value_of(operand, variables, trace)?;
-                let formal = formals.get(n);
+                let formal = schema.arguments.get(n);
                 operands.push(match (formal.map(|f| f.ty.kind()), value) {
                     // What graphs hold is a float where a schema wants one.
                     (Some(TypeKind::Float), Value::Int(x)) => Value::Float(x as f64),
@@ -301,12 +334,16 @@ fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, run: &Run) -> Re
     }
     // What takes a list apart gives as many results as the list has elements.
     let count = match operands.first() {
-        Some(Value::List(list)) if node.op.schema()?.is_varret => list.len(),
-        Some(Value::Tuple(tuple)) if node.op.schema()?.is_varret => tuple.items().len(),
+        Some(Value::List(list)) if schema.is_varret => list.len(),
+        Some(Value::Tuple(tuple)) if schema.is_varret => tuple.items().len(),
         _ => 1,
     };
     let types = vec![node.ty.clone(); count];
-    let outputs = eval::call(&node.op, &operands, Node { attrs: &attributes, result_types: &types }, run)?;
+    Ok(Call { op: &node.op, operands, attributes, types })
+}
+
+/// The result that a rule means, or all of them.
+fn wanted_of(node: &OpNode, outputs: &[Value]) -> Result<Value> {
     let several = node.op.schema()?.returns.len() != 1;
     match node.result {
         Some(n) => outputs
