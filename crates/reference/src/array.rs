@@ -100,7 +100,7 @@ impl Array {
     }
 }
 
-/// A dimension of so many that may be counted from behind.
+/// A dimension of `rank`, which may be counted from the end.
 pub(crate) fn dimension(dim: i64, rank: usize) -> Answer<usize> {
     let rank = rank as i64;
     if dim < -rank || dim >= rank {

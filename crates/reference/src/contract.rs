@@ -65,7 +65,7 @@ pub(crate) fn of_ranks(a: &Array, b: &Array, ranks: [usize; 2]) -> Answer<Array>
 /// Vectors are rows on the left and columns on the right.
 pub(crate) fn matmul(a: &Array, b: &Array) -> Answer<Array> {
     if a.rank() == 0 || b.rank() == 0 {
-        return refused("a number is no matrix");
+        return refused("a number is not a matrix");
     }
     let as_matrix = |m: &Array, at: usize| match m.rank() {
         1 => {

@@ -240,7 +240,7 @@ fn each_of(
 }
 
 /// The same with a last operand that is a factor: it is converted to the dtype that the others have in common, which the
-/// element is told.
+/// element is given.
 fn scaled(operands: &[Operand], element: impl Fn(&[Scalar], DType) -> Answer<Scalar>) -> Answer<Array> {
     let dtype = common(&operands[..operands.len() - 1])?;
     each_of(Gives::Common, dtype, operands, |x| element(x, dtype))

@@ -25,7 +25,7 @@ use flambeau_base::value::{Dict, Value};
 pub enum Outside {
     /// It does not know the op, or not with such arguments.
     Unknown,
-    /// The definition has no result for these arguments: whoever runs the op must raise.
+    /// The definition has no result for these arguments: running the op must raise.
     Refused(String),
     /// The definition leaves open what the result is.
     Open(&'static str),
@@ -45,7 +45,7 @@ pub fn call(name: &str, overload: &str, arguments: &[Value]) -> Result<Vec<Value
         ("prim::DictConstruct", _) => one(dictionary(arguments)?),
         ("prim::ListUnpack", [Value::List(list)]) => Ok(list.to_vec()),
         ("prim::unchecked_cast" | "prim::unchecked_unwrap_optional", [value]) => one(value.clone()),
-        ("aten::_unwrap_optional", [Value::None]) => refused("None is no value"),
+        ("aten::_unwrap_optional", [Value::None]) => refused("None is not a value"),
         ("aten::_unwrap_optional", [value]) => one(value.clone()),
         ("aten::__is__", [a, b]) => one(Value::Bool(is_same(a, b)?)),
         ("aten::__isnot__", [a, b]) => one(Value::Bool(!is_same(a, b)?)),
