@@ -55,6 +55,7 @@ fn checks_are_checks() -> Result<(), Failed> {
 const CHANGES_ANSWERS: &[(&str, &str)] = &[
     ("insert-guards", "a guard without a way out raises for other types; insert-bailouts gives it one"),
     ("specialize-autogradzero", "types say what is undefined, and drawn values are not"),
+    ("fold-grad-mode", "the option says what the mode is, and values are drawn with gradients recorded"),
     ("dce-allow-deleting-nodes-with-side-effects", "as its name says, writes to arguments are erased too"),
     (
         "remove-expands",
