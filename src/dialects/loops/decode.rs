@@ -1,11 +1,12 @@
 //! From a graph of the `loop` dialect to the closed [`Kernel`]. Everything that backends rely on is checked
 //! here, so that a kernel written by hand gets an error and never miscompiled code.
 
+use super::NAMESPACE;
 use super::names::{find_binary, find_compare, find_unary};
 use super::{
     Carried, Chosen, Elem, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, While, is_loop_kind,
 };
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, Result, nearest};
 use crate::dialects::scalar::{Binary, Unary};
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
 use crate::tensor::Scalar;
@@ -257,7 +258,11 @@ impl Decoder<'_> {
             let y = self.scalar_of(op, 1, elem)?;
             return self.finish(op, Elem::Bool, Prim::Compare(compare, x, y));
         }
-        Err(self.error(op, "there is no such op in the loop dialect"))
+        let error = self.error(op, "there is no such op in the loop dialect");
+        Err(match nearest(name, super::op_names()) {
+            Some(near) => error.hint(format!("did you mean {NAMESPACE}::{near}?")),
+            None => error,
+        })
     }
 
     fn require(&self, op: OpId, holds: bool, elem: Elem) -> Result<()> {

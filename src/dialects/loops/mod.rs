@@ -41,6 +41,12 @@ use crate::ir::{Graph, OpId, Symbol};
 /// The dialect's namespace.
 pub const NAMESPACE: &str = "loop";
 
+/// The names of all ops, without the namespace.
+fn op_names() -> impl Iterator<Item = &'static str> {
+    let rows = TABLES.iter().flat_map(|rows| rows.iter());
+    rows.filter_map(|row| row.schema.split_once("::")?.1.split_once('(').map(|(name, _)| name))
+}
+
 /// Whether an op kind belongs to the dialect.
 pub fn is_loop_kind(kind: Symbol) -> bool {
     kind.namespace() == NAMESPACE
