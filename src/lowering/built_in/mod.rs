@@ -3,6 +3,7 @@
 
 mod bincount;
 mod bucketize;
+mod convolution;
 mod gather;
 mod matmul;
 mod pad;
@@ -10,11 +11,19 @@ mod scatter;
 mod walk;
 
 use super::convert::Lowering;
+use convolution::ConvByNest;
 use std::sync::{Arc, LazyLock};
 
 /// All of them; of two for one op, the one that comes last is asked first.
 pub(super) static LOWERINGS: LazyLock<Vec<Arc<dyn Lowering>>> = LazyLock::new(|| {
-    vec![
+    let convolutions = [
+        ("conv1d-by-nest", "aten::conv1d"),
+        ("conv2d-by-nest", "aten::conv2d"),
+        ("conv3d-by-nest", "aten::conv3d"),
+        ("convolution-by-nest", "aten::convolution"),
+        ("convolution-with-flags-by-nest", "aten::_convolution"),
+    ];
+    let mut all: Vec<Arc<dyn Lowering>> = vec![
         Arc::new(bincount::Bincount),
         Arc::new(bucketize::Bucketize),
         Arc::new(scatter::IndexAdd),
@@ -26,5 +35,10 @@ pub(super) static LOWERINGS: LazyLock<Vec<Arc<dyn Lowering>>> = LazyLock::new(||
         Arc::new(pad::ConstantPad),
         Arc::new(matmul::MmByNest),
         Arc::new(matmul::BmmByNest),
-    ]
+        Arc::new(matmul::MatmulByNest),
+        Arc::new(matmul::AddmmByNest),
+        Arc::new(matmul::LinearByNest),
+    ];
+    all.extend(convolutions.map(|(name, op)| Arc::new(ConvByNest { name, op }) as Arc<dyn Lowering>));
+    all
 });
