@@ -8,6 +8,7 @@ mod gather;
 mod matmul;
 mod pad;
 mod scatter;
+mod sign;
 mod walk;
 
 use super::convert::Lowering;
@@ -38,6 +39,8 @@ pub(super) static LOWERINGS: LazyLock<Vec<Arc<dyn Lowering>>> = LazyLock::new(||
         Arc::new(matmul::MatmulByNest),
         Arc::new(matmul::AddmmByNest),
         Arc::new(matmul::LinearByNest),
+        Arc::new(sign::SignBit),
+        Arc::new(sign::CopySign),
     ];
     all.extend(convolutions.map(|(name, op)| Arc::new(ConvByNest { name, op }) as Arc<dyn Lowering>));
     all
