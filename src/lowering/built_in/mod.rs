@@ -1,5 +1,5 @@
 //! The built-in lowerings: what elementwise rows do not say as data, written as loops. Each is compared with the kernel of
-//! its row, on both engines, on arguments that are drawn (`tests`).
+//! its row, on both engines, on arguments that are drawn (`src/toolkit/lowerings/tests.rs`).
 
 mod bincount;
 mod bucketize;
