@@ -177,7 +177,7 @@ impl Form {
 fn per_dim(call: &OpCall, name: &str, dims: usize, least: i64) -> Result<Vec<i64>> {
     let mut ints = call.ints(name)?;
     if let [one] = ints[..] {
-        ints = vec![one; dims];
+        ints = std::iter::repeat_n(one, dims).collect();
     }
     match ints.len() == dims && ints.iter().all(|n| *n >= least) {
         true => Ok(ints),

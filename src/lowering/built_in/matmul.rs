@@ -139,7 +139,8 @@ impl Lowering for AddmmByNest {
             ));
         }
         let onto = rewriter.contiguous(call.operand("self")?)?;
-        let mut sizes = vec![rewriter.int(1); 2 - rank];
+        let one = rewriter.int(1);
+        let mut sizes: Vec<ValueId> = std::iter::repeat_n(one, 2 - rank).collect();
         sizes.extend(rewriter.sizes(onto, 0..rank)?);
         let mut added = vec![onto];
         added.extend(sizes);

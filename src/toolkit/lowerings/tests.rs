@@ -43,7 +43,7 @@ fn compare(op: [&str; 2], lowering: &str, bits: Bits, draw: impl Fn(&mut Random)
         accepted += usize::from(expected.is_ok());
         let machine = if n % 4 == 3 { Target::Gpu } else { Target::Cpu };
         let known = if n % 3 == 2 { unknown_sizes } else { of_tensor };
-        let module = lowered_module(&registry, &row, lowering, &values, known, machine).expect("is no error");
+        let module = lowered_module(&registry, &row, lowering, &values, known, machine).expect("no error");
         let Ok(module) = module else { continue };
         compared += usize::from(expected.is_ok());
         for engine in engines() {
@@ -67,7 +67,7 @@ fn unknown_sizes(tensor: &Tensor) -> TensorType {
 }
 
 fn same(row: &Op, values: &[Value], expected: &Value, found: &Value, bits: Bits, engine: &str) {
-    let (Value::Tensor(a), Value::Tensor(b)) = (expected, found) else { panic!("{found:?} is no tensor") };
+    let (Value::Tensor(a), Value::Tensor(b)) = (expected, found) else { panic!("{found:?} is not a tensor") };
     let context = format!("{} on {engine}: {values:?}\n{a:?}\n{b:?}", row.full_name());
     assert_eq!((a.dtype(), a.sizes()), (b.dtype(), b.sizes()), "{context}");
     let strides =
