@@ -148,6 +148,25 @@ impl<'c> Emitter<'c, '_> {
         Ok(())
     }
 
+    /// Makes the kernel's own buffers, on the stack. They are set, so that no index is computed of what is undefined.
+    pub(super) fn begin_locals(&mut self) -> Result<()> {
+        if self.machine.kind == Kind::Ptx && !self.kernel.locals.is_empty() {
+            return Err(unsupported("a loop::alloc on a GPU"));
+        }
+        for local in &self.kernel.locals {
+            let elem = self.kernel.elem(local.reg);
+            let (bytes, i8) = (local.size.saturating_mul(elem.size() as u32), self.ir.ctx.i8_type());
+            let buffer = self.ir.b.build_alloca(i8.array_type(bytes), "local").map_err(bug)?;
+            if let Some(made) = buffer.as_instruction() {
+                made.set_alignment(16).map_err(|_| Diagnostic::internal("stack alignment"))?;
+            }
+            let count = self.ir.i64().const_int(u64::from(bytes), false);
+            self.ir.b.build_memset(buffer, 16, i8.const_zero(), count).map_err(bug)?;
+            self.regs[local.reg.index()] = Some(Val::Buffer(buffer));
+        }
+        Ok(())
+    }
+
     // --- the run's budget ---
 
     /// Makes room for the count of steps. On a GPU nothing is counted.

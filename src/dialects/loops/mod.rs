@@ -31,7 +31,9 @@ mod shorthand;
 pub use build::Builder;
 pub use decode::decode;
 pub use elem::Elem;
-pub use kernel::{Carried, Chosen, Const, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, While};
+pub use kernel::{
+    Carried, Chosen, Const, For, If, Kernel, Local, Mark, Order, Param, Prim, Reg, Stmt, Ty, While,
+};
 pub use names::{binary_name, compare_name, prim_name, unary_name};
 pub use rows::TABLES;
 

@@ -3,7 +3,7 @@
 //! They do not if the loop carries nothing, reads nothing that it writes, and writes each buffer in one place whose index
 //! differs from iteration to iteration. Buffers of a kernel do not overlap; that is their callers' promise.
 
-use crate::dialects::loops::nest::{Loop, Touch, binary_parts, constant_index, touch};
+use crate::dialects::loops::nest::{Loop, Touch, alloc_size, binary_parts, constant_index, touch};
 use crate::dialects::scalar::Binary;
 use crate::ir::{Graph, OpId, ValueId};
 
@@ -20,12 +20,16 @@ pub(super) fn independent(graph: &Graph, l: Loop) -> Result<(), String> {
     }
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     let mut work: Vec<OpId> = graph.block_ops(l.block).collect();
+    // Each iteration has its own of a buffer that is made in it.
+    let is_own = |buffer: &ValueId| alloc_size(graph, *buffer).is_some() && !graph.is_visible(*buffer, l.op);
     while let Some(op) = work.pop() {
         if let Some(inner) = Loop::of(graph, op) {
             work.extend(graph.block_ops(inner.block));
             continue;
         }
         match touch(graph, op) {
+            Touch::Reads(buffer, _) | Touch::Writes(buffer, _) | Touch::Combines(buffer, _)
+                if is_own(&buffer) => {}
             Touch::Reads(buffer, _) => reads.push(buffer),
             Touch::Writes(buffer, index) => writes.push((buffer, index)),
             Touch::Combines(..) | Touch::Other => {
