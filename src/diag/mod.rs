@@ -270,18 +270,22 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// Levenshtein distance in characters, each insertion, deletion and substitution counting one.
+/// Edit distance in characters: each insertion, deletion, substitution, and exchange of two neighbours counts one.
 pub fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let substitute = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
+    for i in 0..a.len() {
+        let mut next = vec![i + 1];
+        for j in 0..b.len() {
+            let substitute = row[j] + usize::from(a[i] != b[j]);
+            let mut least = substitute.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[b.len()]
 }
@@ -293,6 +297,7 @@ mod tests {
     #[test]
     fn nearest_name_is_suggested_only_when_near() {
         assert_eq!(nearest("sigmoyd", ["sigmoid", "tanh"]), Some("sigmoid"));
+        assert_eq!(nearest("loda", ["load", "log"]), Some("load"));
         assert_eq!(nearest("quux", ["sigmoid", "tanh"]), None);
     }
 

@@ -183,6 +183,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("loop-hoist", "Hoists loop invariants of a kernel", loop_nests::hoist),
     Pass::graph("loop-interchange", "Interchanges a loop of a kernel with the loop nested in it", loop_nests::interchange).options(loop_nests::LOOP_OPTIONS),
     Pass::graph("loop-parallelize", "Marks loops of a kernel as parallel", loop_nests::parallelize).options(loop_nests::MARK_OPTIONS),
+    Pass::graph("loop-reuse-buffers", "Lets buffers of a kernel's own whose lives do not overlap share memory", loop_nests::reuse_buffers),
     Pass::graph("loop-tile", "Tiles loops of a kernel", loop_nests::tile).options(loop_nests::TILE_OPTIONS),
     Pass::graph("loop-unroll", "Unrolls loops of a kernel, with an epilogue loop for the remainder", loop_nests::unroll).options(loop_nests::UNROLL_OPTIONS),
     Pass::graph("loop-vectorize", "Marks loops of a kernel as vectorizable", loop_nests::vectorize).options(loop_nests::MARK_OPTIONS),

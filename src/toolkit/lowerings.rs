@@ -14,7 +14,7 @@ use crate::lowering::convert::{ConversionTarget, Lowering, Lowerings, Ops, TextL
 use crate::passes::Context;
 use crate::rewrite::check::{Numbers, Random, Scale, agree};
 use crate::runtime::{Program, ScriptComposites};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -194,12 +194,25 @@ fn lowered(
     lowering: &str,
     values: &[Value],
 ) -> Result<Result<Program, String>> {
+    let module = lowered_module(registry, op, lowering, values, of_tensor, Target::Cpu)?;
+    Ok(module.map(|module| Program::with(module, None, Arc::clone(registry)).on(Arc::new(Interp))))
+}
+
+/// The same before it is a program; `known` says what types are known of tensors.
+fn lowered_module(
+    registry: &Arc<Registry>,
+    op: &Op,
+    lowering: &str,
+    values: &[Value],
+    known: impl Fn(&Tensor) -> TensorType,
+    machine: Target,
+) -> Result<Result<Module, String>> {
     let mut graph = Graph::new();
     let mut operands = Vec::new();
     for value in values {
         operands.push(match value {
             Value::Tensor(tensor) => {
-                let ty = TensorType { requires_grad: Some(false), ..of_tensor(tensor) };
+                let ty = TensorType { requires_grad: Some(false), ..known(tensor) };
                 graph.add_input(Type::new(TypeKind::Tensor(ty)))
             }
             other => {
@@ -222,8 +235,8 @@ fn lowered(
     module.functions.insert(name, Function { name, schema, graph, span: None });
     let context = Context::for_module(registry);
     let target = ConversionTarget::new().illegal(Ops::named(op.full_name())).by(lowering);
-    match convert(&mut module, &context, &target, Target::Cpu) {
-        Ok(_) => Ok(Ok(Program::with(module, None, Arc::clone(registry)).on(Arc::new(Interp)))),
+    match convert(&mut module, &context, &target, machine) {
+        Ok(_) => Ok(Ok(module)),
         Err(error) => Ok(Err(error
             .report()
             .notes
@@ -237,6 +250,7 @@ fn attribute(value: &Value) -> Option<Attr> {
         Value::Int(x) => Attr::Int(*x),
         Value::Float(x) => Attr::Float(*x),
         Value::Bool(x) => Attr::Bool(*x),
+        Value::Str(x) => Attr::Str(x.to_string().into()),
         Value::List(_) => Attr::Ints(value.to_ints().ok()?.into()),
         _ => return None,
     })
@@ -272,3 +286,6 @@ fn same(
     );
     Err(Diagnostic::input(message))
 }
+
+#[cfg(test)]
+mod tests;

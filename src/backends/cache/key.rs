@@ -184,12 +184,17 @@ impl Bytes {
     }
 
     fn kernel(&mut self, kernel: &Kernel) {
-        let Kernel { params, types, body, extent, messages } = kernel;
+        let Kernel { params, locals, types, body, extent, messages } = kernel;
         self.number(params.len() as u64);
         for param in params {
             self.reg(param.reg);
             self.ty(param.ty);
             self.byte(u8::from(param.written));
+        }
+        self.number(locals.len() as u64);
+        for local in locals {
+            self.reg(local.reg);
+            self.number(u64::from(local.size));
         }
         self.number(types.len() as u64);
         types.iter().for_each(|ty| self.ty(*ty));

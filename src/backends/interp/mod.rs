@@ -7,7 +7,7 @@ use super::{Arg, Backend, Executable, Launch, Memory};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, For, Kernel, Order, Prim, Reg, Stmt, Ty, While};
 use crate::lowering::Target;
-use crate::resources::budget;
+use crate::resources::{Scratch, budget, memory};
 use scalar::Num;
 use std::sync::Arc;
 
@@ -45,6 +45,7 @@ impl Executable for Program {
             kernel,
             regs: vec![Num::I(0); kernel.types.len()],
             args: vec![None; kernel.types.len()],
+            locals: Vec::new(),
             memory: &mut launch.memory,
             steps: 0,
         };
@@ -57,6 +58,7 @@ impl Executable for Program {
                 _ => return Err(Diagnostic::internal("a kernel argument of the wrong kind")),
             }
         }
+        run.add_locals()?;
         run.block(&kernel.body)?;
         budget::take_all_steps(run.steps)
     }
@@ -67,6 +69,8 @@ struct Run<'k, 'l, 'm> {
     regs: Vec<Num>,
     args: Vec<Option<(usize, usize)>>,
     memory: &'l mut Vec<Memory<'m>>,
+    /// The kernel's own memory; it is counted behind that of the caller.
+    locals: Vec<Scratch<u8>>,
     /// Steps that were not taken from the run's budget yet.
     steps: u64,
 }
@@ -74,6 +78,24 @@ struct Run<'k, 'l, 'm> {
 impl Run<'_, '_, '_> {
     fn block(&mut self, body: &[Stmt]) -> Result<()> {
         body.iter().try_for_each(|s| self.statement(s))
+    }
+
+    /// Makes the kernel's own buffers.
+    fn add_locals(&mut self) -> Result<()> {
+        for local in &self.kernel.locals {
+            let bytes = self.kernel.elem(local.reg).size().saturating_mul(local.size as usize);
+            self.args[local.reg.index()] = Some((self.memory.len() + self.locals.len(), 0));
+            self.locals.push(memory::filled(bytes, 0)?);
+        }
+        Ok(())
+    }
+
+    /// The bytes of the caller's memory, or of the kernel's own.
+    fn bytes(&self, memory: usize) -> &[u8] {
+        match memory.checked_sub(self.memory.len()) {
+            Some(local) => &self.locals[local],
+            None => self.memory[memory].bytes(),
+        }
     }
 
     fn index(&self, reg: Reg) -> i64 {
@@ -88,7 +110,7 @@ impl Run<'_, '_, '_> {
             }
             Stmt::Load { dst, buffer, index } => {
                 let (memory, range) = self.place(*buffer, *index)?;
-                let bytes = self.memory[memory].bytes().get(range).ok_or_else(outside)?;
+                let bytes = self.bytes(memory).get(range).ok_or_else(outside)?;
                 self.regs[dst.index()] = Num::from_bytes(bytes, self.kernel.elem(*buffer));
                 Ok(())
             }
@@ -96,7 +118,7 @@ impl Run<'_, '_, '_> {
             Stmt::Accumulate { op, buffer, index, value } => {
                 let elem = self.kernel.elem(*buffer);
                 let (memory, range) = self.place(*buffer, *index)?;
-                let old = Num::from_bytes(self.memory[memory].bytes().get(range).ok_or_else(outside)?, elem);
+                let old = Num::from_bytes(self.bytes(memory).get(range).ok_or_else(outside)?, elem);
                 let new = scalar::binary(*op, elem, old, self.regs[value.index()]);
                 self.store(*buffer, *index, new)
             }
@@ -199,6 +221,10 @@ impl Run<'_, '_, '_> {
     fn store(&mut self, buffer: Reg, index: Reg, value: Num) -> Result<()> {
         let elem: Elem = self.kernel.elem(buffer);
         let (memory, range) = self.place(buffer, index)?;
+        if let Some(local) = memory.checked_sub(self.memory.len()) {
+            value.to_bytes(elem, self.locals[local].get_mut(range).ok_or_else(outside)?);
+            return Ok(());
+        }
         match &mut self.memory[memory] {
             Memory::Write(bytes) => {
                 value.to_bytes(elem, bytes.get_mut(range).ok_or_else(outside)?);

@@ -29,14 +29,14 @@ impl<'c> Emitter<'c, '_> {
     /// The same, where carried values may be those of one lane.
     pub(super) fn strided_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, step: V<'c>) -> Result<()> {
         let (body, done) = (self.new_block("loop")?, self.new_block("done")?);
-        let before = self.here()?;
+        let (inits, before) = (self.inits(&l.carried)?, self.here()?);
         let enters = self.ir.icmp(I::SLT, begin, end)?.into_int_value();
         self.ir.b.build_conditional_branch(enters, body, done).map_err(bug)?;
         self.ir.b.position_at_end(body);
         let iv = self.ir.b.build_phi(self.ir.i64(), "i").map_err(bug)?;
         iv.add_incoming(&[(&begin, before)]);
         self.regs[l.iv.index()] = Some(Val::Uniform(iv.as_basic_value()));
-        let carried = self.begin_carried(&l.carried, before)?;
+        let carried = self.begin_carried(&l.carried, inits, before)?;
         self.block(&l.body)?;
         self.count_steps(l.steps)?;
         let latch = self.here()?;
@@ -52,11 +52,11 @@ impl<'c> Emitter<'c, '_> {
     /// A loop whose first iteration there may not be, and whose iterations say whether there is another one.
     pub(super) fn while_loop(&mut self, l: &While) -> Result<()> {
         let (body, done) = (self.new_block("while")?, self.new_block("done")?);
-        let before = self.here()?;
+        let (inits, before) = (self.inits(&l.carried)?, self.here()?);
         let enters = self.uniform(l.enters)?.into_int_value();
         self.ir.b.build_conditional_branch(enters, body, done).map_err(bug)?;
         self.ir.b.position_at_end(body);
-        let carried = self.begin_carried(&l.carried, before)?;
+        let carried = self.begin_carried(&l.carried, inits, before)?;
         self.block(&l.body)?;
         self.count_steps(l.steps)?;
         let again = self.uniform(l.again)?.into_int_value();
@@ -67,15 +67,20 @@ impl<'c> Emitter<'c, '_> {
         self.end_carried(&l.carried, carried, (before, latch), finals)
     }
 
+    /// What the first iteration gets; emitted before the loop, as one number may have to become one for each lane.
+    fn inits(&self, carried: &[Carried]) -> Result<Vec<V<'c>>> {
+        carried.iter().map(|c| self.carried(c.init)).collect()
+    }
+
     /// Numbers that a loop carries, at the begin of its body.
     fn begin_carried(
         &mut self,
         carried: &[Carried],
+        inits: Vec<V<'c>>,
         before: BasicBlock<'c>,
     ) -> Result<Vec<(V<'c>, PhiValue<'c>)>> {
         let mut out = Vec::with_capacity(carried.len());
-        for c in carried {
-            let init = self.carried(c.init)?;
+        for (c, init) in carried.iter().zip(inits) {
             let phi = self.ir.b.build_phi(init.get_type(), "carried").map_err(bug)?;
             phi.add_incoming(&[(&init, before)]);
             self.regs[c.param.index()] = Some(self.carried_value(phi.as_basic_value()));
@@ -139,6 +144,25 @@ impl<'c> Emitter<'c, '_> {
             let phi = self.ir.b.build_phi(x.get_type(), "chosen").map_err(bug)?;
             phi.add_incoming(&[(x, *then), (y, *otherwise)]);
             self.regs[c.result.index()] = Some(self.carried_value(phi.as_basic_value()));
+        }
+        Ok(())
+    }
+
+    /// Makes the kernel's own buffers, on the stack. They are set, so that no index is computed of what is undefined.
+    pub(super) fn begin_locals(&mut self) -> Result<()> {
+        if self.machine.kind == Kind::Ptx && !self.kernel.locals.is_empty() {
+            return Err(unsupported("a loop::alloc on a GPU"));
+        }
+        for local in &self.kernel.locals {
+            let elem = self.kernel.elem(local.reg);
+            let (bytes, i8) = (local.size.saturating_mul(elem.size() as u32), self.ir.ctx.i8_type());
+            let buffer = self.ir.b.build_alloca(i8.array_type(bytes), "local").map_err(bug)?;
+            if let Some(made) = buffer.as_instruction() {
+                made.set_alignment(16).map_err(|_| Diagnostic::internal("stack alignment"))?;
+            }
+            let count = self.ir.i64().const_int(u64::from(bytes), false);
+            self.ir.b.build_memset(buffer, 16, i8.const_zero(), count).map_err(bug)?;
+            self.regs[local.reg.index()] = Some(Val::Buffer(buffer));
         }
         Ok(())
     }

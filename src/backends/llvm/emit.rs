@@ -70,6 +70,7 @@ pub(super) fn emit<'c>(
         warp: None,
     };
     e.function(name)?;
+    e.begin_locals()?;
     e.begin_steps()?;
     e.block(&kernel.body)?;
     e.end_steps()?;

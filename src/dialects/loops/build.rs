@@ -71,7 +71,7 @@ impl Builder {
     }
 
     /// Emits an op that has exactly one result.
-    fn value(&mut self, name: &str, operands: &[ValueId], elem: Elem) -> ValueId {
+    pub(super) fn value(&mut self, name: &str, operands: &[ValueId], elem: Elem) -> ValueId {
         let op = self.emit(name, operands, &[]);
         self.graph.add_result(op, elem.ty())
     }

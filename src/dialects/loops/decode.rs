@@ -1,11 +1,13 @@
 //! From a graph of the `loop` dialect to the closed [`Kernel`]. Everything that backends rely on is checked
 //! here, so that a kernel written by hand gets an error and never miscompiled code.
 
+use super::NAMESPACE;
 use super::names::{find_binary, find_compare, find_unary};
 use super::{
-    Carried, Chosen, Elem, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, While, is_loop_kind,
+    Carried, Chosen, Elem, For, If, Kernel, Local, Mark, Order, Param, Prim, Reg, Stmt, Ty, While,
+    is_loop_kind,
 };
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, Result, nearest};
 use crate::dialects::scalar::{Binary, Unary};
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
 use crate::tensor::Scalar;
@@ -18,6 +20,8 @@ const MAX_LANES: i64 = 1024;
 const MAX_STEPS: i64 = 1 << 16;
 /// Bytes of the message of a `loop::require`.
 const MAX_MESSAGE: usize = 1 << 12;
+/// Bytes of a kernel's own buffers, which lie on the stack.
+const MAX_LOCAL: usize = 1 << 15;
 
 /// Checks a kernel graph and gives its closed form.
 pub fn decode(graph: &Graph) -> Result<Kernel> {
@@ -27,7 +31,8 @@ pub fn decode(graph: &Graph) -> Result<Kernel> {
 /// The same; with an error comes the op at which it was found.
 pub(super) fn decode_at(graph: &Graph) -> Result<Kernel, (Option<OpId>, Diagnostic)> {
     let kernel = Kernel::default();
-    let mut d = Decoder { graph, regs: vec![None; graph.value_capacity()], kernel, at: None };
+    let regs = vec![None; graph.value_capacity()];
+    let mut d = Decoder { graph, regs, kernel, at: None, marks: Vec::new(), outside: false };
     match d.whole() {
         Ok(()) => Ok(d.kernel),
         Err(error) => Err((d.at, error)),
@@ -50,6 +55,10 @@ struct Decoder<'a> {
     kernel: Kernel,
     /// The op at hand.
     at: Option<OpId>,
+    /// Marks of the loops around it.
+    marks: Vec<Mark>,
+    /// Whether a buffer of the kernel's own stands outside of parallel loops.
+    outside: bool,
 }
 
 impl Decoder<'_> {
@@ -152,11 +161,42 @@ impl Decoder<'_> {
             return Err(Diagnostic::verify(format!("loops nest deeper than {MAX_DEPTH}")));
         }
         let ops: Vec<OpId> = self.graph.block_ops(block).collect();
-        ops.into_iter().map(|op| self.statement(op, depth)).collect()
+        let mut statements = Vec::with_capacity(ops.len());
+        for op in ops {
+            self.at = Some(op);
+            let kind = self.graph.kind(op);
+            match is_loop_kind(kind) && kind.base() == "alloc" {
+                true => self.alloc(op)?,
+                false => statements.push(self.statement(op, depth)?),
+            }
+        }
+        Ok(statements)
+    }
+
+    /// Memory of the kernel's own. Iterations that run at once would share one that stands in or around them.
+    fn alloc(&mut self, op: OpId) -> Result<()> {
+        self.count(op, 0, 1)?;
+        if self.marks.iter().any(|mark| mark.is_vector()) {
+            return Err(self.error(op, "stands in a vector loop, whose iterations would share it"));
+        }
+        self.outside |= !self.marks.iter().any(|mark| mark.is_parallel());
+        let size = self.graph.attr(op, "size").and_then(Attr::as_int);
+        let size = size.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+        let size = size.ok_or_else(|| self.error(op, "needs a `size`, a number of elements"))?;
+        let value = self.graph.result(op, 0).ok_or_else(|| self.error(op, "has no result"))?;
+        let reg = self.define(value)?;
+        if !matches!(self.kernel.ty(reg), Ty::Buffer(_)) {
+            return Err(self.error(op, "gives a buffer"));
+        }
+        self.kernel.locals.push(Local { reg, size });
+        let bytes = |local: &Local| self.kernel.elem(local.reg).size().saturating_mul(local.size as usize);
+        if self.kernel.locals.iter().map(bytes).fold(0usize, usize::saturating_add) > MAX_LOCAL {
+            return Err(self.error(op, format!("takes a kernel's own buffers beyond {MAX_LOCAL} bytes")));
+        }
+        Ok(())
     }
 
     fn statement(&mut self, op: OpId, depth: usize) -> Result<Stmt> {
-        self.at = Some(op);
         let kind = self.graph.kind(op);
         if !is_loop_kind(kind) {
             return Err(self.error(op, "does not belong in a loop kernel"));
@@ -257,7 +297,11 @@ impl Decoder<'_> {
             let y = self.scalar_of(op, 1, elem)?;
             return self.finish(op, Elem::Bool, Prim::Compare(compare, x, y));
         }
-        Err(self.error(op, "there is no such op in the loop dialect"))
+        let error = self.error(op, "there is no such op in the loop dialect");
+        Err(match nearest(name, super::op_names()) {
+            Some(near) => error.hint(format!("did you mean {NAMESPACE}::{near}?")),
+            None => error,
+        })
     }
 
     fn require(&self, op: OpId, holds: bool, elem: Elem) -> Result<()> {
@@ -304,7 +348,9 @@ impl Decoder<'_> {
         let [block] = *self.graph.nested_blocks(op) else {
             return Err(self.error(op, "has one block"));
         };
+        self.marks.push(mark);
         let parts = self.carry(op, block, 3, 0, depth)?;
+        self.marks.pop();
         if mark.is_parallel() && !parts.values.is_empty() {
             return Err(self.error(op, "carries values and cannot be parallel"));
         }
@@ -458,6 +504,11 @@ impl Decoder<'_> {
                 ));
             }
             extent = bound;
+        }
+        if extent.is_some() && self.outside {
+            return Err(Diagnostic::verify(
+                "loop::alloc: in a kernel with a parallel loop it stands within that loop",
+            ));
         }
         // Every part of the iterations that is run by itself does all that stands around the loop too.
         let acts = |s: &Stmt| !matches!(s, Stmt::For(l) if l.mark.is_parallel()) && writes(s);

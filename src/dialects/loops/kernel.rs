@@ -21,7 +21,7 @@ impl Reg {
 pub enum Ty {
     /// A number.
     Scalar(Elem),
-    /// Memory of the caller.
+    /// Memory of the caller, or of the kernel's own.
     Buffer(Elem),
 }
 
@@ -36,11 +36,22 @@ pub struct Param {
     pub written: bool,
 }
 
+/// Memory of a kernel's own: that of one call, or of each part of a parallel loop that is run by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Local {
+    /// Where it is.
+    pub reg: Reg,
+    /// Number of elements. Before a store they are any numbers.
+    pub size: u32,
+}
+
 /// A kernel. Registers are used only after and below their definition; [`super::decode`] has checked types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kernel {
     /// Parameters in the caller's order.
     pub params: Vec<Param>,
+    /// Memory of its own; backends provide it before the body runs.
+    pub locals: Vec<Local>,
     /// Type of each register.
     pub types: Vec<Ty>,
     /// What to do.

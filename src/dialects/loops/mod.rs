@@ -31,7 +31,9 @@ mod shorthand;
 pub use build::Builder;
 pub use decode::decode;
 pub use elem::Elem;
-pub use kernel::{Carried, Chosen, Const, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, While};
+pub use kernel::{
+    Carried, Chosen, Const, For, If, Kernel, Local, Mark, Order, Param, Prim, Reg, Stmt, Ty, While,
+};
 pub use names::{binary_name, compare_name, prim_name, unary_name};
 pub use rows::TABLES;
 
@@ -40,6 +42,12 @@ use crate::ir::{Graph, OpId, Symbol};
 
 /// The dialect's namespace.
 pub const NAMESPACE: &str = "loop";
+
+/// The names of all ops, without the namespace.
+fn op_names() -> impl Iterator<Item = &'static str> {
+    let rows = TABLES.iter().flat_map(|rows| rows.iter());
+    rows.filter_map(|row| row.schema.split_once("::")?.1.split_once('(').map(|(name, _)| name))
+}
 
 /// Whether an op kind belongs to the dialect.
 pub fn is_loop_kind(kind: Symbol) -> bool {

@@ -68,6 +68,14 @@ pub fn constant_index(graph: &Graph, value: ValueId) -> Option<i64> {
     found.filter(|_| kind.namespace() == NAMESPACE && kind.base() == "const")
 }
 
+/// The number of elements of a buffer of the kernel's own.
+pub fn alloc_size(graph: &Graph, buffer: ValueId) -> Option<i64> {
+    let op = graph.def_op(buffer)?;
+    let kind = graph.kind(op);
+    let is_alloc = kind.namespace() == NAMESPACE && kind.base() == "alloc";
+    graph.attr(op, "size").and_then(Attr::as_int).filter(|_| is_alloc)
+}
+
 /// The operation and the operands of a value that combines two numbers.
 pub fn binary_parts(graph: &Graph, value: ValueId) -> Option<(Binary, ValueId, ValueId)> {
     let op = graph.def_op(value)?;

@@ -3,7 +3,7 @@
 //! Integers are followed as intervals, loop by loop; what is loaded or carried may be any number of its type. The answer is a
 //! bound: where it lies within the buffers, the kernel runs without checks. Nothing here runs a kernel.
 
-use super::{Carried, Chosen, Elem, For, If, Kernel, Prim, Reg, Stmt, Ty, While};
+use super::{Carried, Chosen, Elem, For, If, Kernel, Local, Prim, Reg, Stmt, Ty, While};
 use crate::dialects::scalar::{Binary, Compare, Unary};
 use crate::tensor::Scalar;
 
@@ -17,7 +17,7 @@ type Interval = [i64; 2];
 pub type Reach = Vec<Option<[i64; 2]>>;
 
 /// What a kernel touches when it is called with these integers, one a parameter, None for other arguments. None where loops
-/// might not end.
+/// might not end, or a buffer of the kernel's own may be too small.
 pub fn reach(kernel: &Kernel, integers: &[Option<i64>]) -> Option<Reach> {
     let mut known = vec![None; kernel.types.len()];
     for (param, integer) in kernel.params.iter().zip(integers) {
@@ -28,6 +28,12 @@ pub fn reach(kernel: &Kernel, integers: &[Option<i64>]) -> Option<Reach> {
     let reach = vec![None; kernel.types.len()];
     let mut walk = Walk { kernel, known, compared: vec![None; kernel.types.len()], reach };
     walk.block(&kernel.body)?;
+    let within = |[low, high]: [i64; 2], size: u32| low >= 0 && high < i64::from(size);
+    let fits =
+        |local: &Local| walk.reach[local.reg.index()].is_none_or(|touched| within(touched, local.size));
+    if !kernel.locals.iter().all(fits) {
+        return None;
+    }
     Some(kernel.params.iter().map(|param| walk.reach[param.reg.index()]).collect())
 }
 

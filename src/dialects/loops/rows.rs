@@ -26,6 +26,13 @@ static OPS: &[OpDef] = &[
         "The operand as a number of the result's type, as `.to(dtype)` converts.",
     ),
     primitive("loop::bitcast(...) -> ...", "The bits of the operand as a type of the same width."),
+    acting(
+        "loop::alloc(...) -> ...",
+        // Two of them are two buffers, and one in a loop is that of an iteration.
+        Effects::WRITES_WORLD,
+        "A buffer of the kernel's own, as long as its block runs: the attribute `size` is the number of its elements, which are \
+         any numbers before they are stored to.",
+    ),
     acting("loop::load(...) -> ...", Effects::READS_WORLD, "The element of a buffer at an index."),
     acting("loop::store(...) -> ...", Effects::WRITES_WORLD, "Writes to a buffer: buffer, index, value."),
     acting(

@@ -58,6 +58,16 @@ impl Builder {
         self.emit_with("accumulate", &[buffer, index, value], "op", super::binary_name(op));
     }
 
+    /// The bits of a number as a type of the same width.
+    pub fn bitcast(&mut self, x: ValueId, elem: Elem) -> ValueId {
+        self.value("bitcast", &[x], elem)
+    }
+
+    /// A truth value.
+    pub fn truth(&mut self, value: bool) -> ValueId {
+        self.constant(crate::tensor::Scalar::Bool(value), Elem::Bool)
+    }
+
     /// A number of a type: 0, 1 and so on.
     pub fn number(&mut self, value: i64, elem: Elem) -> ValueId {
         let value = match elem.is_float() {

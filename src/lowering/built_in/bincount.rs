@@ -1,10 +1,12 @@
 //! `aten::bincount` by `loop::accumulate`: one kernel finds how many bins there are, and refuses what cannot be counted; the
-//! other counts.
+//! other counts. On a GPU both run in parallel and combine by atomic instructions; sums of weights are float64, whose order
+//! counts, and stay serial.
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::{Graph, ValueId};
+use crate::lowering::Target;
 use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter};
 use crate::tensor::DType;
 
@@ -30,7 +32,7 @@ impl Lowering for Bincount {
         let bins = bins(call, rewriter, elem, [tensor, n])?;
         let Some(weight) = weights else {
             let out = rewriter.zeros(&[bins], DType::I64)?;
-            return rewriter.launch("bincount.count", count(elem), &[out, tensor, n]);
+            return rewriter.launch("bincount.count", count(elem, mark(call)), &[out, tensor, n]);
         };
         let given = rewriter.contiguous(call.operand("weights")?)?;
         let length = rewriter.numel(given)?;
@@ -42,6 +44,11 @@ impl Lowering for Bincount {
             _ => Ok(sums),
         }
     }
+}
+
+/// How counts may run: combining integers is indivisible, and its order does not count.
+fn mark(call: &OpCall) -> Mark {
+    if call.target() == Target::Gpu { Mark::Parallel } else { Mark::Serial }
 }
 
 /// The element type of the weights, if there are any.
@@ -67,10 +74,19 @@ fn bins(
     elem: Elem,
     [tensor, n]: [ValueId; 2],
 ) -> Result<ValueId> {
-    let limit = rewriter.empty(&[], DType::I64)?;
     let least = call.operand("minlength")?;
-    match rewriter.launch("bincount.bins", most(elem), &[limit, tensor, n, least])?[..] {
-        [limit] => rewriter.value("aten::Int", &[limit]),
+    let (limit, kernel) = match mark(call) {
+        Mark::Serial => (rewriter.empty(&[], DType::I64)?, most(elem)),
+        _ => (rewriter.zeros(&[], DType::I64)?, most_at_once(elem)),
+    };
+    match rewriter.launch("bincount.bins", kernel, &[limit, tensor, n, least])?[..] {
+        [limit] => {
+            let bins = rewriter.value("aten::Int", &[limit])?;
+            match mark(call) {
+                Mark::Serial => Ok(bins),
+                _ => rewriter.value("prim::max", &[bins, least]),
+            }
+        }
         _ => Err(Diagnostic::internal("the kernel stores one number")),
     }
 }
@@ -80,28 +96,51 @@ fn most(elem: Elem) -> Graph {
     let mut b = Builder::new();
     let (out, x) = (b.buffer(Elem::I64, "out"), b.buffer(elem, "x"));
     let (n, least) = (b.scalar(Elem::I64, "n"), b.scalar(Elem::I64, "least"));
-    let zero = b.index(0);
-    let fits = b.compare(Compare::Ge, least, zero);
-    b.require(fits, "minlength should be >= 0");
+    let zero = require_least(&mut b, least);
     let most = b.fold(n, least, "i", |b, i, most| {
-        let loaded = b.load(x, i);
-        let value = b.convert(loaded, Elem::I64);
-        let counts = b.compare(Compare::Ge, value, zero);
-        b.require(counts, "bincount only supports 1-d non-negative integral inputs.");
-        let one = b.index(1);
-        let next = b.binary(Binary::Add, value, one);
+        let next = past(b, x, i);
         b.binary(Binary::Max, most, next)
     });
     b.store(out, zero, most);
     b.finish()
 }
 
+/// The same in parallel, of an `out[0]` that is 0; `least` is checked and not counted.
+fn most_at_once(elem: Elem) -> Graph {
+    let mut b = Builder::new();
+    let (out, x) = (b.buffer(Elem::I64, "out"), b.buffer(elem, "x"));
+    let (n, least) = (b.scalar(Elem::I64, "n"), b.scalar(Elem::I64, "least"));
+    let zero = require_least(&mut b, least);
+    b.for_each(n, Mark::Parallel, "i", |b, i| {
+        let next = past(b, x, i);
+        b.accumulate(Binary::Max, out, zero, next);
+    });
+    b.finish()
+}
+
+/// Ends the kernel where the least number of bins is negative; gives 0.
+fn require_least(b: &mut Builder, least: ValueId) -> ValueId {
+    let zero = b.index(0);
+    let fits = b.compare(Compare::Ge, least, zero);
+    b.require(fits, "minlength should be >= 0");
+    zero
+}
+
+/// `x[i] + 1`; ends the kernel where the element is negative.
+fn past(b: &mut Builder, x: ValueId, i: ValueId) -> ValueId {
+    let loaded = b.load(x, i);
+    let (value, zero, one) = (b.convert(loaded, Elem::I64), b.index(0), b.index(1));
+    let counts = b.compare(Compare::Ge, value, zero);
+    b.require(counts, "bincount only supports 1-d non-negative integral inputs.");
+    b.binary(Binary::Add, value, one)
+}
+
 /// `out[x[i]] += 1`
-fn count(elem: Elem) -> Graph {
+fn count(elem: Elem, mark: Mark) -> Graph {
     let mut b = Builder::new();
     let (out, x) = (b.buffer(Elem::I64, "out"), b.buffer(elem, "x"));
     let n = b.scalar(Elem::I64, "n");
-    b.for_each(n, Mark::Serial, "i", |b, i| {
+    b.for_each(n, mark, "i", |b, i| {
         let loaded = b.load(x, i);
         let (bin, one) = (b.convert(loaded, Elem::I64), b.index(1));
         b.accumulate(Binary::Add, out, bin, one);

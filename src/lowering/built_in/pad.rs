@@ -3,7 +3,6 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::dialects::scalar::{Binary, Compare};
-use crate::dialects::shapes::dense;
 use crate::ir::{Graph, ValueId};
 use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter};
 
@@ -27,8 +26,7 @@ impl Lowering for ConstantPad {
             return Err(Diagnostic::unsupported("'pad' adds elements at dimensions of 'self'"));
         }
         // An image whose channels lie innermost stays one.
-        let own = call.tensor("self")?;
-        if rank > 3 && own.strides != own.sizes.as_deref().and_then(dense) {
+        if rank > 3 && !call.is_row_major("self")? {
             return Err(Diagnostic::unsupported("types must imply that elements are in row-major order"));
         }
         let tensor = rewriter.contiguous(call.operand("self")?)?;

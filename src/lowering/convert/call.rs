@@ -3,7 +3,7 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Op;
 use crate::dialects::loops::Elem;
-use crate::dialects::shapes::Known;
+use crate::dialects::shapes::{Known, dense};
 use crate::ir::{Attr, Dim, Symbol, TensorType, ValueId};
 use crate::lowering::Target;
 
@@ -117,6 +117,29 @@ impl OpCall {
         ints.ok_or_else(|| not_constant(name))
     }
 
+    /// A text that is a constant.
+    pub fn text(&self, name: &str) -> Result<&str> {
+        match self.known(name)? {
+            Known::Str(text) => Ok(text),
+            _ => Err(not_constant(name)),
+        }
+    }
+
+    /// A number that is a constant.
+    pub fn number(&self, name: &str) -> Result<f64> {
+        match self.known(name)? {
+            Known::Int(Dim::Known(x)) => Ok(*x as f64),
+            Known::Float(x) => Ok(*x),
+            Known::Bool(x) => Ok(f64::from(u8::from(*x))),
+            _ => Err(not_constant(name)),
+        }
+    }
+
+    /// Whether types imply that elements of an operand are in row-major order, as kernels store them.
+    pub fn is_row_major(&self, name: &str) -> Result<bool> {
+        self.tensor(name).map(is_row_major)
+    }
+
     /// The element type of a result that is a tensor.
     pub fn result_elem(&self, n: usize) -> Result<Elem> {
         let dtype = match self.result(n) {
@@ -146,6 +169,12 @@ impl OpCall {
             || self.results.iter().any(|known| floats(known) || *known == Known::Nothing);
         gives && self.known.iter().any(asks)
     }
+}
+
+/// Whether a type implies that elements are in row-major order.
+pub(in crate::lowering) fn is_row_major(ty: &TensorType) -> bool {
+    let Some(sizes) = ty.sizes.as_deref() else { return false };
+    sizes.is_empty() || (ty.strides.is_some() && ty.strides == dense(sizes))
 }
 
 fn unknown(what: &str) -> Diagnostic {

@@ -13,6 +13,7 @@ mod target;
 mod text;
 
 pub use call::OpCall;
+pub(in crate::lowering) use call::is_row_major;
 pub use driver::convert;
 pub use ops::Ops;
 pub use rewriter::Rewriter;

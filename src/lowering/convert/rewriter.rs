@@ -88,6 +88,11 @@ impl<'a> Rewriter<'a> {
         self.graph.add_result(op, Type::list(Type::int()))
     }
 
+    /// A list of constant ints.
+    pub fn int_list(&mut self, items: &[i64]) -> ValueId {
+        self.constant(Type::list(Type::int()), Some(Attr::Ints(items.into())))
+    }
+
     /// An op with all its operands; gives its results. Fails where no overload takes them.
     pub fn op(&mut self, kind: &str, operands: &[ValueId]) -> Result<Vec<ValueId>> {
         let op = self.place(kind, operands, &[]);
@@ -108,6 +113,17 @@ impl<'a> Rewriter<'a> {
     pub fn size(&mut self, tensor: ValueId, dim: usize) -> Result<ValueId> {
         let dim = self.int(dim as i64);
         self.value("aten::size", &[tensor, dim])
+    }
+
+    /// The sizes of some dimensions of a tensor.
+    pub fn sizes(&mut self, tensor: ValueId, dims: std::ops::Range<usize>) -> Result<Vec<ValueId>> {
+        dims.map(|dim| self.size(tensor, dim)).collect()
+    }
+
+    /// The product of ints; 1 where there is none.
+    pub fn product(&mut self, factors: &[ValueId]) -> Result<ValueId> {
+        let Some((first, rest)) = factors.split_first() else { return Ok(self.int(1)) };
+        rest.iter().try_fold(*first, |all, factor| self.value("aten::mul", &[all, *factor]))
     }
 
     /// The number of elements of a tensor.

@@ -6,7 +6,9 @@
 
 use super::Context;
 use crate::diag::Result;
-use crate::dialects::loops::nest::{Loop, Touch, binary_before, constant_index, index_before, touch};
+use crate::dialects::loops::nest::{
+    Loop, Touch, alloc_size, binary_before, constant_index, index_before, touch,
+};
 use crate::dialects::loops::reach::FARTHEST;
 use crate::dialects::loops::{Elem, NAMESPACE, compare_name, is_kernel};
 use crate::dialects::scalar::{Binary, Compare};
@@ -43,8 +45,11 @@ pub fn check_bounds(graph: &mut Graph) {
             continue;
         };
         let zero = index_before(graph, op, 0);
-        // What is not a parameter has no elements.
-        let length = lengths.get(&buffer).copied().unwrap_or(zero);
+        let length = match lengths.get(&buffer) {
+            Some(length) => *length,
+            // What is neither a parameter nor of the kernel's own has no elements.
+            None => index_before(graph, op, alloc_size(graph, buffer).unwrap_or(0)),
+        };
         let low = compare_before(graph, op, Compare::Ge, index, zero);
         let high = compare_before(graph, op, Compare::Lt, index, length);
         let message = format!("a kernel reaches outside of its buffer %{}", graph.display_name(buffer));

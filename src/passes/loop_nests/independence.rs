@@ -3,7 +3,7 @@
 //! They do not if the loop carries nothing, reads nothing that it writes, and writes each buffer in one place whose index
 //! differs from iteration to iteration. Buffers of a kernel do not overlap; that is their callers' promise.
 
-use crate::dialects::loops::nest::{Loop, Touch, binary_parts, constant_index, touch};
+use crate::dialects::loops::nest::{Loop, Touch, alloc_size, binary_parts, constant_index, touch};
 use crate::dialects::scalar::Binary;
 use crate::ir::{Graph, OpId, ValueId};
 
@@ -20,12 +20,16 @@ pub(super) fn independent(graph: &Graph, l: Loop) -> Result<(), String> {
     }
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     let mut work: Vec<OpId> = graph.block_ops(l.block).collect();
+    // Each iteration has its own of a buffer that is made in it.
+    let is_own = |buffer: &ValueId| alloc_size(graph, *buffer).is_some() && !graph.is_visible(*buffer, l.op);
     while let Some(op) = work.pop() {
         if let Some(inner) = Loop::of(graph, op) {
             work.extend(graph.block_ops(inner.block));
             continue;
         }
         match touch(graph, op) {
+            Touch::Reads(buffer, _) | Touch::Writes(buffer, _) | Touch::Combines(buffer, _)
+                if is_own(&buffer) => {}
             Touch::Reads(buffer, _) => reads.push(buffer),
             Touch::Writes(buffer, index) => writes.push((buffer, index)),
             Touch::Combines(..) | Touch::Other => {
@@ -50,7 +54,7 @@ pub(super) fn independent(graph: &Graph, l: Loop) -> Result<(), String> {
 }
 
 /// Whether an index within the loop differs between iterations: `i + c`, `i * c` with a constant `c`, or `i * n + j` where j
-/// runs from 0 to n.
+/// runs from 0 to n, and with more digits `(i * m + k) * n + j`.
 pub(super) fn differs(graph: &Graph, l: Loop, index: ValueId) -> bool {
     let Some(terms) = terms(graph, index) else { return false };
     let varies = |value: &ValueId| !graph.is_visible(*value, l.op);
@@ -62,9 +66,35 @@ pub(super) fn differs(graph: &Graph, l: Loop, index: ValueId) -> bool {
         _ if own.len() != factors.len() + 1 => false,
         ([], []) => true,
         ([factor], []) => constant_index(graph, *factor).is_some_and(|n| n != 0),
-        ([factor], [term]) => matches!(term.as_slice(), [j] if runs_below(graph, *j, *factor)),
-        _ => false,
+        (factors, inner) => digits(graph, inner).is_some_and(|width| is_same(&width, factors)),
     }
+}
+
+/// What is greater than the sum of these terms, as a product: each is an index of a loop from 0, times the bounds of those
+/// before it. None where they are no such digits.
+fn digits(graph: &Graph, terms: &[&Vec<ValueId>]) -> Option<Vec<ValueId>> {
+    let mut terms = terms.to_vec();
+    terms.sort_by_key(|term| term.len());
+    let mut width: Vec<ValueId> = Vec::new();
+    for term in terms {
+        let bound = term.iter().enumerate().find_map(|(n, value)| {
+            let bound = bound_from_zero(graph, *value)?;
+            let rest = [&term[..n], &term[n + 1..]].concat();
+            is_same(&rest, &width).then_some(bound)
+        });
+        width.push(bound?);
+    }
+    (!width.is_empty()).then_some(width)
+}
+
+/// Whether two products have the same factors.
+fn is_same(a: &[ValueId], b: &[ValueId]) -> bool {
+    let sorted = |factors: &[ValueId]| {
+        let mut factors = factors.to_vec();
+        factors.sort_unstable_by_key(|value| value.index());
+        factors
+    };
+    sorted(a) == sorted(b)
 }
 
 /// An index as a sum of products, alike for two loops whose iterations touch the same element; None where it depends on more
@@ -89,12 +119,11 @@ pub(super) fn index_form(graph: &Graph, l: Loop, index: ValueId) -> Option<Vec<V
     Some(all)
 }
 
-/// Whether a value is the index of a loop from 0 to `bound`.
-fn runs_below(graph: &Graph, value: ValueId, bound: ValueId) -> bool {
-    let Some(inner) = graph.def_block(value).and_then(|block| graph.owner(block)) else { return false };
-    Loop::of(graph, inner).is_some_and(|inner| {
-        inner.iv == value && inner.end == bound && constant_index(graph, inner.begin) == Some(0)
-    })
+/// The bound of the loop from 0 that a value is the index of.
+fn bound_from_zero(graph: &Graph, value: ValueId) -> Option<ValueId> {
+    let inner = graph.def_block(value).and_then(|block| graph.owner(block))?;
+    let inner = Loop::of(graph, inner)?;
+    (inner.iv == value && constant_index(graph, inner.begin) == Some(0)).then_some(inner.end)
 }
 
 /// An index as a sum of products; None where it has too many.

@@ -6,8 +6,8 @@ use super::independence::independent;
 use super::{Context, LOOP, chosen, refuse};
 use crate::diag::Result;
 use crate::dialects::loops::Mark;
-use crate::dialects::loops::nest::{Loop, constant_index};
-use crate::ir::Graph;
+use crate::dialects::loops::nest::{Loop, alloc_size, constant_index};
+use crate::ir::{Graph, OpId};
 use crate::passes::PassOption;
 
 pub(in crate::passes) const OPTIONS: &[PassOption] = &[LOOP];
@@ -25,6 +25,7 @@ pub(in crate::passes) fn vectorize(graph: &mut Graph, context: &Context<'_>) -> 
         let inner = inner_loops(graph, l);
         let why = match independent(graph, l) {
             Err(why) => why,
+            Ok(()) if has_buffer(graph, l) => "has a buffer of its own, which iterations would share".into(),
             Ok(()) if !named && !inner.is_empty() => "has loops within".into(),
             Ok(()) if inner.iter().any(|inner| inner.mark(graph) != Mark::Serial) => {
                 "has loops within that are marked".into()
@@ -55,6 +56,9 @@ pub(in crate::passes) fn parallelize(graph: &mut Graph, context: &Context<'_>) -
         let why = match independent(graph, l) {
             Err(why) => why,
             Ok(()) if graph.parent(l.op) != Some(graph.root()) => "is within another loop".into(),
+            Ok(()) if has_buffer_around(graph) => {
+                "shares a buffer of the kernel's own with other iterations".into()
+            }
             Ok(()) if taken => "is not the first parallel loop of its kernel".into(),
             Ok(()) if !is(l.begin, 0) || !is(l.step, 1) || !graph.inputs().contains(&l.end) => {
                 "does not run from 0 to a parameter in steps of 1".into()
@@ -86,6 +90,19 @@ fn mark(
     }
     l.set_mark(graph, mark);
     Ok(true)
+}
+
+/// Whether a buffer of the kernel's own is made within a loop.
+fn has_buffer(graph: &Graph, l: Loop) -> bool {
+    let made = |op: &OpId| graph.results(*op).iter().any(|value| alloc_size(graph, *value).is_some());
+    let within = |op: &OpId| graph.parent(*op).is_some_and(|block| graph.is_within(block, l.block));
+    graph.all_ops().into_iter().any(|op| made(&op) && within(&op))
+}
+
+/// Whether a buffer of the kernel's own stands outside of all loops: a kernel with a parallel loop has none.
+fn has_buffer_around(graph: &Graph) -> bool {
+    let mut ops = graph.block_ops(graph.root());
+    ops.any(|op| graph.results(op).iter().any(|value| alloc_size(graph, *value).is_some()))
 }
 
 fn inner_loops(graph: &Graph, l: Loop) -> Vec<Loop> {

@@ -10,6 +10,7 @@ mod hoist;
 mod independence;
 mod interchange;
 mod marks;
+mod reuse;
 mod tile;
 mod unroll;
 
@@ -20,6 +21,7 @@ pub(super) use fuse::run as fuse;
 pub(super) use hoist::run as hoist;
 pub(super) use interchange::run as interchange;
 pub(super) use marks::{OPTIONS as MARK_OPTIONS, parallelize, vectorize};
+pub(super) use reuse::run as reuse_buffers;
 pub(super) use tile::{OPTIONS as TILE_OPTIONS, run as tile};
 pub(super) use unroll::{OPTIONS as UNROLL_OPTIONS, run as unroll};
 
