@@ -77,7 +77,7 @@ fn root(
         let ValueDef::Result(op, n) = graph.def(value) else { return None };
         let row = resolve(registry, graph, op).ok()?;
         let schema = row.marked_schema().ok()?;
-        let shown = schema.returns.get(n as usize)?.alias.as_ref()?;
+        let shown = schema.returns.get(n)?.alias.as_ref()?;
         let of = |n: &usize| {
             let mark = schema.arguments.get(*n).and_then(|argument| argument.alias.as_ref());
             mark.is_some_and(|mark| mark.after.iter().any(|set| shown.before.contains(set)))

@@ -7,7 +7,7 @@ use crate::{Answer, Outside, refused};
 use flambeau_base::tensor::Scalar;
 use flambeau_base::value::{Dict, Value};
 
-/// An op of a dialect over values that are no tensors; None for one that is unknown.
+/// An op of a dialect over values that are not tensors; None for one that is unknown.
 pub(crate) fn call(name: &str, arguments: &[Value]) -> Option<Answer<Value>> {
     if let [Value::List(list), others @ ..] = arguments {
         return of_list(name, &list.to_vec(), list.element_type(), others);
@@ -48,7 +48,7 @@ fn to_int(x: f64) -> Answer<Scalar> {
     if -limit <= x && x < limit {
         Ok(Scalar::Int(x as i64))
     } else {
-        Err(Outside::Open("a float that is no int"))
+        Err(Outside::Open("a float that is not an int"))
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn reshape(a: &Array, sizes: &[i64]) -> Answer<Array> {
     let known: i64 = sizes.iter().filter(|n| **n != -1).product();
     let unknown = sizes.iter().filter(|n| **n == -1).count();
     if unknown > 1 || unknown == 1 && known == 0 || sizes.iter().any(|n| *n < -1) {
-        return refused("these are no sizes");
+        return refused("these are not sizes");
     }
     let left = a.numel() as i64 / known.max(1);
     a.sized(sizes.iter().map(|n| if *n == -1 { left } else { *n } as usize).collect())
@@ -75,7 +75,7 @@ pub(crate) fn select(a: &Array, dim: i64, at: i64) -> Answer<Array> {
     a.look(&sizes, |index| [&index[..dim], &[at], &index[dim..]].concat())
 }
 
-/// What Python's slice of a list of so many gives: where it starts, and how many there are.
+/// What Python's slice of a list of `len` items gives: where it starts, and how many there are.
 pub(crate) fn part(size: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Answer<(usize, usize)> {
     if step <= 0 {
         return refused("a step is positive");
@@ -121,7 +121,7 @@ pub(crate) fn expand(a: &Array, sizes: &[i64]) -> Answer<Array> {
     Array::of(a.dtype, &wanted, |index| Ok(a.repeated_at(index)))
 }
 
-/// Each dimension so many times; more numbers than dimensions add some in front.
+/// Each dimension repeated; more numbers than dimensions add some in front.
 pub(crate) fn repeat(a: &Array, times: &[i64]) -> Answer<Array> {
     let Some(more) = times.len().checked_sub(a.rank()) else { return refused("fewer dimensions") };
     let own = |d: usize| d.checked_sub(more).map_or(1, |d| a.sizes[d]);
@@ -139,7 +139,7 @@ pub(crate) fn flip(a: &Array, dims: &[i64]) -> Answer<Array> {
     a.look(&a.sizes, |index| index.iter().enumerate().map(|(d, i)| turned(d, *i)).collect())
 }
 
-/// Elements move up by so many places and come in again at the beginning; without dimensions they do so in row-major order.
+/// Elements move up by the shift and come in again at the beginning; without dimensions they do so in row-major order.
 pub(crate) fn roll(a: &Array, shifts: &[i64], dims: &[i64]) -> Answer<Array> {
     if dims.is_empty() {
         let &[shift] = shifts else { return refused("one shift of all elements") };
@@ -192,7 +192,7 @@ pub(crate) fn split_evenly(a: &Array, size: i64, dim: i64) -> Answer<Vec<Array>>
     split(a, &sizes, dim)
 }
 
-/// At most so many parts, all of one size but the last. Of no elements there are as many parts as asked for.
+/// At most `n` parts, all of one size but the last. Of no elements there are as many parts as asked for.
 pub(crate) fn chunk(a: &Array, chunks: i64, dim: i64) -> Answer<Vec<Array>> {
     let whole = a.sizes[dimension(dim, a.rank())?] as i64;
     if chunks <= 0 {

@@ -19,7 +19,7 @@ fn one(name: &str, overload: &str, arguments: &[Value]) -> (DType, Vec<i64>, Vec
 }
 
 fn shown(value: &Value) -> (DType, Vec<i64>, Vec<f64>) {
-    let Value::Tensor(t) = value else { panic!("{value:?} is no tensor") };
+    let Value::Tensor(t) = value else { panic!("{value:?} is not a tensor") };
     let items = t.to_scalars().expect("readable");
     (t.dtype(), t.sizes().to_vec(), items.iter().map(|x| Scalar::to_f64(*x)).collect())
 }

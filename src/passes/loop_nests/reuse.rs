@@ -68,7 +68,7 @@ fn lives(graph: &Graph, block: BlockId) -> Vec<Life> {
         let Some(size) = alloc_size(graph, buffer) else { continue };
         let mut places = ops.iter().enumerate().filter(|(_, op)| uses(graph, **op, buffer)).map(|(n, _)| n);
         let Some(first) = places.next() else { continue };
-        let last = places.last().unwrap_or(first);
+        let last = places.next_back().unwrap_or(first);
         found.push(Life { alloc: *alloc, buffer, size, first, last });
     }
     found

@@ -280,7 +280,7 @@ pub fn run_step(node: &OpNode, variables: &Bindings, trace: &mut Trace, run: &Ru
     })
 }
 
-/// The same by somebody who knows what the op means.
+/// The same by an oracle that knows what the op means.
 pub fn run_step_by(
     node: &OpNode,
     variables: &Bindings,

@@ -53,9 +53,7 @@ fn read(bytes: Vec<u8>, counts: &mut Counts) -> crate::diag::Result<()> {
 #[test]
 fn recorded_archives_are_read() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
-    for file in ["modules", "old"] {
-        all_are_read(&folder, file);
-    }
+    all_are_read(&folder, "modules");
 }
 
 #[test]
@@ -78,8 +76,7 @@ fn all_are_read(folder: &Path, file: &str) {
         if let Err(error) = read(bytes.clone(), &mut counts) {
             panic!("{file}.jsonl, case {}: {error}", case["name"]);
         }
-        // Of old files some keep tensors where files are no longer written.
-        if file != "ops" && file != "old" {
+        if file != "ops" {
             super::rewrite::same_after_rewriting(bytes, &format!("{file}-{}", counts.archives));
         }
     }
