@@ -75,7 +75,7 @@ pub(crate) fn select(a: &Array, dim: i64, at: i64) -> Answer<Array> {
     a.look(&sizes, |index| [&index[..dim], &[at], &index[dim..]].concat())
 }
 
-/// What Python's slice of a list of `len` items gives: where it starts, and how many there are.
+/// What Python's slice of a list of `size` items gives: where it starts, and how many there are.
 pub(crate) fn part(size: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Answer<(usize, usize)> {
     if step <= 0 {
         return refused("a step is positive");
