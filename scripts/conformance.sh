@@ -35,5 +35,13 @@ done <tests/conformance.txt
 # Unit tests that hold for the same cases: graphs print back, archives are read, types are never contradicted.
 FLAMBEAU_CONFORMANCE=$(cd "$data" && pwd)
 export FLAMBEAU_CONFORMANCE
-cargo test --quiet --lib -p flambeau-base -p flambeau-reader -p flambeau-transforms shared_ -- --ignored || status=1
+log=$(mktemp)
+cargo test --quiet --lib -p flambeau-base -p flambeau-reader -p flambeau-transforms shared_ -- --ignored >"$log" 2>&1 || status=1
+passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+echo "conformance: unit tests of the same cases: $passed passed"
+if [ "$passed" -lt 4 ]; then
+    cat "$log" >&2
+    status=1
+fi
+rm -f "$log"
 exit $status

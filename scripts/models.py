@@ -2,7 +2,7 @@
 
     [THREADS=1] python scripts/models.py FLAMBEAU [--only NAME,...] [--script] [--scratch FOLDER]
 
-Traces each model (with `--script`, scripts those that torch.jit.script takes), times torch.jit, frozen torch.jit, ONNX Runtime, OpenVINO and `flambeau bench` in turn, twice, on the first
+Traces each model (with `--script`, scripts classifiers of torchvision instead, and times Flambeau's traced form of them too), times torch.jit, frozen torch.jit, ONNX Runtime, OpenVINO and `flambeau bench` in turn, twice, on the first
 THREADS cores, and prints the minimum of milliseconds a call, one JSON line a model; `ratio` is Flambeau's time divided by the
 best peer's, and the last line has the geometric mean. Needs torch, timm, transformers, segmentation-models-pytorch, torchvision,
 onnx, onnxscript, onnxruntime and openvino. A peer that cannot take a model is named and left out.
@@ -39,6 +39,7 @@ TRANSFORMERS = {
     "segformer": ("SegformerModel", "SegformerConfig", 224, {}),
 }
 SEGMENTATION = {"unet": ("Unet", "resnet18"), "fpn": ("FPN", "mobilenet_v2"), "deeplabv3plus": ("DeepLabV3Plus", "efficientnet-b0")}
+CLASSIFIERS = ["resnet18", "mobilenet_v2", "efficientnet_b0", "densenet121", "googlenet", "convnext_tiny", "swin_t"]
 TORCHVISION = ["lraspp_mobilenet_v3_large", "fcn_resnet50"]
 
 
@@ -80,8 +81,17 @@ def of_torchvision(name):
     return getattr(torchvision.models.segmentation, name)(weights=None, weights_backbone=None), torch.randn(IMAGE)
 
 
-def models():
+def of_classifiers(name):
+    import torchvision
+    return getattr(torchvision.models, name)(weights=None), torch.randn(IMAGE)
+
+
+def models(script):
     """Names, and what makes a model and its input."""
+    if script:
+        for name in CLASSIFIERS:
+            yield name, lambda name=name: of_classifiers(name)
+        return
     for name in TIMM:
         yield name, lambda name=name: of_timm(name)
     for name, row in TRANSFORMERS.items():
@@ -148,13 +158,13 @@ def measure(binary, name, make, folder, script):
     model, x = make()
     model = (model if script else First(model)).eval()
     with torch.no_grad():
-        try:
-            traced = torch.jit.script(model) if script else torch.jit.trace(model, (x,), check_trace=False, strict=False)
-        except Exception as error:
-            print(f"{name}: torch.jit.script refuses it: {str(error).strip().splitlines()[0][:120]}", file=sys.stderr)
-            return None
+        best, traced = {}, torch.jit.trace(model, (x,), check_trace=False, strict=False)
+        if script:
+            torch.jit.save(traced, os.path.join(folder, "model.pt"))
+            best["traced"] = flambeau(binary, folder, x)
+            traced = torch.jit.script(model)
         torch.jit.save(traced, os.path.join(folder, "model.pt"))
-        runners, best = peers(name, model, traced, x, folder), {}
+        runners = peers(name, model, traced, x, folder)
         for _ in range(2):
             for peer, call in runners.items():
                 best[peer] = min(best.get(peer, math.inf), milliseconds(call))
@@ -169,15 +179,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("flambeau", help="the binary")
     parser.add_argument("--only", help="names, with commas")
-    parser.add_argument("--script", action="store_true", help="script models instead of tracing them")
+    parser.add_argument("--script", action="store_true", help="classifiers of torchvision, scripted")
     parser.add_argument("--scratch", help="a folder for models")
     options = parser.parse_args()
     folder = options.scratch or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     wanted = options.only.split(",") if options.only else None
-    chosen = [(name, make) for name, make in models() if wanted is None or name in wanted]
-    measured = [measure(options.flambeau, name, make, folder, options.script) for name, make in chosen]
-    ratios = [ratio for ratio in measured if ratio is not None]
+    chosen = [(name, make) for name, make in models(options.script) if wanted is None or name in wanted]
+    ratios = [measure(options.flambeau, name, make, folder, options.script) for name, make in chosen]
     print(json.dumps({"models": len(ratios), "geometric_mean": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3)}))
 
 

@@ -91,7 +91,7 @@ impl Backend for Ptx {
 fn assembler() -> Option<&'static PathBuf> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let find = || {
-        let named = std::env::var_os("FLAMBEAU_PTXAS").map(PathBuf::from);
+        let named = std::env::var_os("FLAMBEAU_PTXAS").filter(|path| !path.is_empty()).map(PathBuf::from);
         let on_path = || {
             let path = std::env::var_os("PATH")?;
             std::env::split_paths(&path).map(|p| p.join("ptxas")).find(|p| p.is_file())

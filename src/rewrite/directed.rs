@@ -15,6 +15,7 @@ use crate::ir::{Attr, Graph, Module, OpId, Symbol, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
 use smallvec::{SmallVec, smallvec};
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// What a matched op may do and still be erased with the match: nothing observable.
@@ -54,11 +55,9 @@ pub fn replace(
     }
     let lists = registry.overloads(Symbol::new("prim::ListConstruct")).first().cloned();
     let ops = graph.all_ops();
-    let aliases = (ops.iter().any(|op| by_kind.contains_key(&graph.kind(*op))))
-        .then(|| AliasDb::new(registry, module, graph))
-        .filter(|db| ops.iter().any(|op| db.writes(*op)));
     let done = Replaced::default();
-    let mut driver = Driver { graph, registry, rules, lists, keeps_matched, aliases, gone: Vec::new(), done };
+    let (aliases, gone) = (OnceCell::new(), Vec::new());
+    let mut driver = Driver { graph, registry, module, rules, lists, keeps_matched, aliases, gone, done };
     for op in ops {
         let Some(candidates) = by_kind.get(&driver.graph.kind(op)) else { continue };
         if driver.gone.contains(&op) {
@@ -80,11 +79,12 @@ pub fn replace(
 struct Driver<'a> {
     graph: &'a mut Graph,
     registry: &'a Registry,
+    module: Option<&'a Module>,
     rules: &'a [CompiledRule],
     lists: Option<Op>,
     keeps_matched: bool,
-    /// What may be written, where the graph writes at all.
-    aliases: Option<AliasDb>,
+    /// What may be written, found when the first match has ops inside; none where nothing is.
+    aliases: OnceCell<Option<AliasDb>>,
     /// Ops that have been replaced.
     gone: Vec<OpId>,
     done: Replaced,
@@ -146,11 +146,11 @@ impl<'a> Driver<'a> {
         in_sight
             && found.rule.conditions.iter().all(|c| condition::holds(c, &names) == Some(true))
             && self.can_make(&found.rule.right, &names, found.values.len())
-            && self.aliases.as_ref().is_none_or(|aliases| self.is_unwritten(aliases, found, op))
+            && self.is_unwritten(found, op)
     }
 
     /// Whether ops inside of the match would give at the root what they gave where they stand.
-    fn is_unwritten(&self, aliases: &AliasDb, found: &Found<'_>, root: OpId) -> bool {
+    fn is_unwritten(&self, found: &Found<'_>, root: OpId) -> bool {
         let inside = found.subst.0.iter().filter(|(name, _)| &**name == INSIDE);
         let ops = inside.filter_map(|(_, bound)| match bound {
             Bound::One(value) => self.graph.def_op(*value),
@@ -159,12 +159,17 @@ impl<'a> Driver<'a> {
         ops.filter(|op| *op != root).all(|op| {
             let results = self.graph.results(op);
             let mut values = self.graph.operands(op).iter().chain(&results);
-            values.all(|value| self.keeps(aliases, *value, op, root))
+            values.all(|value| self.keeps(*value, op, root))
         })
     }
 
     /// Whether nothing writes to a value between two ops.
-    fn keeps(&self, aliases: &AliasDb, value: ValueId, from: OpId, to: OpId) -> bool {
+    fn keeps(&self, value: ValueId, from: OpId, to: OpId) -> bool {
+        let find = || {
+            let aliases = AliasDb::new(self.registry, self.module, self.graph);
+            self.graph.all_ops().into_iter().any(|op| aliases.writes(op)).then_some(aliases)
+        };
+        let Some(aliases) = self.aliases.get_or_init(find) else { return true };
         if !aliases.has_writers(value) {
             return true;
         }
@@ -233,7 +238,7 @@ impl<'a> Driver<'a> {
         let Some(new) = maker.replacement() else { return };
         for (old, new) in found.values.iter().zip(new) {
             self.graph.replace_all_uses(*old, new);
-            if let Some(aliases) = &mut self.aliases {
+            if let Some(Some(aliases)) = self.aliases.get_mut() {
                 aliases.copy_value(*old, new);
             }
         }

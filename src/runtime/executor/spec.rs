@@ -1,6 +1,6 @@
 //! What a plan is made for: of each argument whether it is there, its kind, and of tensors dtype, device, sizes, strides and
 //! whether they require grad; the grad mode. Two calls with equal specs run the same plan. Numbers and text are distinguished
-//! apart by kind only. It knows no graph.
+//! by kind only. It knows no graph.
 
 use crate::dialects::Run;
 use crate::ir::{Dim, TensorType, Type, TypeKind};
