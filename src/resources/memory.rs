@@ -4,7 +4,7 @@
 //! [`Scratch`] is what kernels work in: it is charged to the run as long as it lives, as storages of tensors are.
 
 use super::Charge;
-use super::budget;
+use super::{budget, pages};
 use crate::diag::{Diagnostic, Result};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -34,6 +34,15 @@ pub fn filled<T: Clone>(n: usize, value: T) -> Result<Scratch<T>> {
     let mut out = reserved(n)?;
     out.items.resize(n, value);
     Ok(out)
+}
+
+/// `n` zeros: pages of the system that are not touched yet where there are many.
+pub fn zeroed<T: bytemuck::Zeroable>(n: usize) -> Result<Scratch<T>> {
+    let bytes = n.saturating_mul(size_of::<T>());
+    let charge = Charge::new(bytes)?;
+    let items: Vec<T> = bytemuck::try_zeroed_vec(n).map_err(|()| no_memory(bytes))?;
+    pages::ask_for_large(items.as_ptr(), bytes);
+    Ok(Scratch { items, charge })
 }
 
 /// What `fill` pushes into a vector that has room for `n` elements; it pushes no more than these.
@@ -87,6 +96,7 @@ pub fn vec_reserved<T>(n: usize) -> Result<Vec<T>> {
 fn with_room<T>(n: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     out.try_reserve_exact(n).map_err(|_| no_memory(n.saturating_mul(size_of::<T>())))?;
+    pages::ask_for_large(out.as_ptr(), out.capacity() * size_of::<T>());
     Ok(out)
 }
 

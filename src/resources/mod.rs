@@ -9,6 +9,7 @@ pub mod limits;
 pub mod memory;
 pub mod names;
 mod once;
+pub mod pages;
 pub mod pool;
 pub mod scope;
 mod sync;

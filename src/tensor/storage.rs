@@ -8,7 +8,7 @@ use super::foreign::Foreign;
 use super::resident::{DeviceBuffer, DeviceMemory, Mirror, may_wait};
 use super::shared::{Blocked, Exclusive, Shared};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{Charge, memory};
+use crate::resources::{Charge, memory, pages};
 use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use std::fmt;
@@ -96,7 +96,8 @@ impl Host {
             return Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes });
         }
         // Zero pages of the system, not written ones.
-        let lines = bytemuck::try_zeroed_vec(count).map_err(|()| memory::no_memory(nbytes))?;
+        let lines: Vec<Line> = bytemuck::try_zeroed_vec(count).map_err(|()| memory::no_memory(nbytes))?;
+        pages::ask_for_large(lines.as_ptr(), nbytes);
         Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes })
     }
 
@@ -187,7 +188,7 @@ impl Host {
 /// One cache line, so that the allocation is aligned for any vector width.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-pub(super) struct Line([u8; 64]);
+pub struct Line([u8; 64]);
 
 /// Content that needs no block of its own. It is not aligned as a line is: the system's allocator is several times slower for what
 /// must lie on a line.

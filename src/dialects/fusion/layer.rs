@@ -12,9 +12,9 @@ use crate::dialects::{
 };
 use crate::ir::Symbol;
 use crate::kernels::float::{
-    Activation, ConvShape, Epilogue, Layout as Order, PackedConv, Prologue, Residual,
+    Activation, ConvShape, Epilogue, Layout as Order, PackedConv, Prologue, Residual, Source,
 };
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 use crate::value::{Native, Object, Value};
 use std::sync::Arc;
 
@@ -266,13 +266,23 @@ fn pack_linear(a: &Args<'_>) -> Result<Outputs> {
 
 /// A layer whose weight and bias come first and whose epilogue begins at argument `rest`.
 fn pack(a: &Args<'_>, shape: ConvShape, order: Order, rest: usize) -> Result<Outputs> {
-    let weight = a.tensor(0)?.elements::<f32>()?;
+    let weight = a.tensor(0)?.clone();
+    if weight.dtype() != DType::F32 {
+        return Err(Diagnostic::runtime(format!(
+            "a packed layer has float32 weights, not {}",
+            weight.dtype().name()
+        )));
+    }
     let norm = match (vector(a, rest)?, vector(a, rest + 1)?) {
         (Some(scale), Some(shift)) => Some((scale, shift)),
         (None, None) => None,
         _ => return Err(Diagnostic::runtime("scale and shift of a layer come together")),
     };
-    let conv = Some(Arc::new(PackedConv::new(shape, &weight, order)?));
+    // What a plan has frozen stays as it is, or the plan is not run any more.
+    let count = weight.numel();
+    let source: Source =
+        Arc::new(move |pack| weight.read::<f32, _>(|weights| weights.to_dense().and_then(|w| pack(&w)))?);
+    let conv = Some(Arc::new(PackedConv::of(shape, count, source, order)?));
     let layer = Layer { conv, order, bias: vector(a, 1)?, norm, ..Layer::default() };
     Layer { activation: activation(a, rest + 2)?, residual_after: a.bool(rest + 4)?, ..layer }.made()
 }

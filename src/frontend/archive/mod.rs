@@ -41,8 +41,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::diag::{Diagnostic, Result, Source, nearest};
-use crate::resources::names;
-use crate::tensor::{HostBytes, Storage};
+use crate::resources::{Scratch, memory, names};
+use crate::tensor::{HostBytes, Line, Storage};
 use indexmap::IndexMap;
 
 /// An opened archive whose table of contents has been checked. Entry names are relative to its root.
@@ -62,10 +62,12 @@ pub struct Archive {
 /// The file's content.
 enum Bytes {
     Owned(Vec<u8>),
+    /// As it was read: so many bytes of these lines, where tensors of any dtype are aligned as the file has them.
+    Read(Scratch<Line>, usize),
     Mapped(memmap2::Mmap),
 }
 
-/// Bytes of a mapped archive.
+/// Bytes of an archive that tensors share with it.
 struct InPlace {
     archive: Arc<Archive>,
     range: std::ops::Range<usize>,
@@ -83,6 +85,7 @@ impl std::ops::Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match self {
             Bytes::Owned(bytes) => bytes,
+            Bytes::Read(lines, count) => bytemuck::cast_slice(lines).get(..*count).unwrap_or_default(),
             Bytes::Mapped(map) => map,
         }
     }
@@ -112,7 +115,7 @@ impl Archive {
             error
         };
         let bytes = read_file(path, &limits).map_err(|error| named(Diagnostic::input(error.to_string())))?;
-        Self::from_bytes_with(bytes, limits).map_err(named)
+        Self::from_parts(bytes, limits).map_err(named)
     }
 
     /// Opens a file by mapping it into memory, so that only what is examined is read.
@@ -156,8 +159,7 @@ impl Archive {
             error
         };
         let bytes = read_file(path, &limits).map_err(|error| named(Diagnostic::input(error.to_string())))?;
-        let (archive, mut problems) =
-            Self::from_parts_leniently(Bytes::Owned(bytes), limits).map_err(named)?;
+        let (archive, mut problems) = Self::from_parts_leniently(bytes, limits).map_err(named)?;
         problems.dedup_by(|a, b| a.message() == b.message());
         Ok((archive, problems))
     }
@@ -337,7 +339,7 @@ impl Archive {
         Ok(bytes)
     }
 
-    /// The bytes of a storage where they lie in a mapped file; None where they must be copied. Their checksum is
+    /// The bytes of a storage where they lie in the file's content; None where they must be copied. Their checksum is
     /// verified, which reads them once.
     pub fn storage_in_place(
         self: &Arc<Self>,
@@ -349,7 +351,7 @@ impl Archive {
         if swapped { Ok(None) } else { self.in_place(&name, entry) }
     }
 
-    /// The bytes of an entry as the memory of tensors: in place where the file is mapped, else a copy.
+    /// The bytes of an entry as the memory of tensors: in place where they are stored as they are, else a copy.
     fn raw_storage(self: &Arc<Self>, name: &str) -> Result<Storage> {
         let entry = self.entry(name).ok_or_else(|| self.missing(name))?;
         match self.in_place(name, entry)?.map(Storage::borrowed) {
@@ -360,7 +362,7 @@ impl Archive {
     }
 
     fn in_place(self: &Arc<Self>, name: &str, entry: &Entry) -> Result<Option<Arc<dyn HostBytes>>> {
-        if !matches!(self.bytes, Bytes::Mapped(_)) || entry.method != Method::Stored {
+        if entry.method != Method::Stored {
             return Ok(None);
         }
         let range = entry.start as usize..(entry.start + entry.size) as usize;
@@ -504,12 +506,12 @@ fn open_file(path: &Path, limits: &Limits) -> std::io::Result<std::fs::File> {
     Ok(file)
 }
 
-/// Reads a regular file, which must have the length that the system states.
-fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Vec<u8>> {
-    let file = open_file(path, limits)?;
-    let about = file.metadata()?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(usize::try_from(about.len()).map_err(std::io::Error::other)?)?;
-    file.take(about.len()).read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// Reads a regular file, which must have the length that the system states. Its memory is charged to the run that loads it.
+fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Bytes> {
+    let mut file = open_file(path, limits)?;
+    let count = usize::try_from(file.metadata()?.len()).map_err(std::io::Error::other)?;
+    let mut lines =
+        memory::zeroed::<Line>(count.div_ceil(size_of::<Line>())).map_err(std::io::Error::other)?;
+    file.read_exact(&mut bytemuck::cast_slice_mut(&mut lines)[..count])?;
+    Ok(Bytes::Read(lines, count))
 }

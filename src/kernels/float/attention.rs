@@ -198,7 +198,7 @@ impl Call<'_> {
         let keys = &self.key.values[self.key.start(batch, head).min(self.key.values.len())..];
         let values = &self.value.values[self.value.start(batch, head).min(self.value.values.len())..];
         room.keys.fill_with_rows(keys, self.key.strides[2])?;
-        room.values.fill_with_columns(values, self.value.strides[2]);
+        room.values.fill_with_columns(values, self.value.strides[2])?;
         let (row, column) = s.place(batch, head);
         let rows = QUERIES.min(s.queries);
         for first in (0..s.queries).step_by(rows) {

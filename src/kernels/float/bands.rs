@@ -1,7 +1,7 @@
 //! A pointwise convolution and the depthwise one that reads it, in bands of lines: what the first makes is read while it lies
 //! in a cache, and is never stored as a whole. Knows layers, no ops.
 
-use super::conv::{ConvShape, Images, Packed, PackedConv, ROOM, STACK, refused};
+use super::conv::{ConvShape, Images, PackedConv, ROOM, STACK, refused};
 use super::depthwise;
 use super::epilogue::{Epilogue, spans};
 use super::scratch::Scratch;
@@ -43,9 +43,7 @@ pub fn run(
     pitch: usize,
 ) -> Result<()> {
     let (f, s) = (layers[0].shape(), layers[1].shape());
-    let Packed::Depthwise(packed) = layers[1].packed() else {
-        return Err(refused("the second layer is not depthwise"));
-    };
+    let packed = layers[1].depthwise().ok_or_else(|| refused("the second layer is not depthwise"))??;
     let result = s.result(images.sizes).ok_or_else(|| refused("the image is smaller than the window"))?;
     let (pixels, given) = (result[0] * result[1], images.sizes[0] * images.sizes[1]);
     if !pays(f, s, images.sizes)

@@ -6,8 +6,9 @@ use super::depthwise;
 use super::epilogue::{Epilogue, spans};
 use super::prologue::{Place, Prologue};
 use super::scratch::Scratch;
-use super::tile::{BLOCK, Block, Cut, Panels, Product, Run, areas_of, blocks};
+use super::tile::{BLOCK, Block, Cut, Product, Run, areas_of, blocks};
 use super::vector::{Isa, LANES};
+use super::weights::{Source, Weights};
 use super::winograd;
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lanes::Lines;
@@ -67,7 +68,7 @@ impl ConvShape {
     }
 
     /// Input channels of a group.
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.in_channels / self.groups
     }
 }
@@ -95,23 +96,11 @@ pub struct Images<'a> {
     pub pitch: usize,
 }
 
-/// Weights of a convolution, packed.
-#[derive(Clone, Debug)]
-pub struct PackedConv {
-    shape: ConvShape,
-    layout: Layout,
-    weights: Packed,
-}
+/// A convolution with packed weights.
+#[derive(Debug)]
+pub struct PackedConv(Weights);
 
-#[derive(Clone, Debug)]
-pub(super) enum Packed {
-    /// One matrix for each group, and where there are fewer products to make, transformed weights.
-    Groups(Vec<Panels>, Option<winograd::Packed>),
-    /// One channel each.
-    Depthwise(depthwise::Packed),
-}
-
-fn product(sizes: &[usize]) -> Option<usize> {
+pub(super) fn product(sizes: &[usize]) -> Option<usize> {
     sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s))
 }
 
@@ -129,53 +118,22 @@ impl PackedConv {
     /// Packs weights in PyTorch's order (outputs, channels of a group, height, width) for images of a layout. Fails where
     /// sizes do not fit, or without memory.
     pub fn new(shape: ConvShape, weights: &[f32], layout: Layout) -> Result<PackedConv> {
-        let s = shape;
-        let divides = |n: usize| s.groups > 0 && n.is_multiple_of(s.groups);
-        if !divides(s.in_channels) || !divides(s.out_channels) {
-            return Err(refused("groups must divide the channels"));
-        }
-        if [s.kernel, s.stride, s.dilation].iter().flatten().any(|n| *n == 0) {
-            return Err(refused("sizes, steps and distances of the window must be positive"));
-        }
-        let (width, taps) = (s.width(), product(&s.kernel));
-        let depth = taps.and_then(|taps| taps.checked_mul(width));
-        let (Some(taps), Some(depth)) = (taps, depth) else { return Err(refused("the window is too large")) };
-        if depth.checked_mul(s.out_channels) != Some(weights.len()) {
-            return Err(refused("weights and sizes do not fit each other"));
-        }
-        if layout == Layout::ChannelsLast && width == 1 && s.groups > 1 && s.out_channels == s.groups {
-            let weights = Packed::Depthwise(depthwise::Packed::new(weights, s.groups)?);
-            return Ok(PackedConv { shape, layout, weights });
-        }
-        let outputs = s.out_channels / s.groups;
-        let mut groups = Vec::new();
-        for group in 0..s.groups {
-            let weights = &weights[group * outputs * depth..(group + 1) * outputs * depth];
-            let terms = match layout {
-                Layout::ChannelsFirst => [depth, 1],
-                Layout::ChannelsLast => [width, taps],
-            };
-            groups.push(Panels::of_taps(outputs, terms, weights)?);
-        }
-        let plain = s.kernel == [3; 2] && s.stride == [1; 2] && s.dilation == [1; 2] && s.groups == 1;
-        let wide = s.in_channels >= LANES && s.out_channels >= LANES && layout == Layout::ChannelsLast;
-        // Of infinite weights transformed ones are not numbers.
-        let finite = weights.iter().all(|w| w.is_finite());
-        let transformed = if plain && wide && finite {
-            Some(winograd::Packed::new(weights, s.in_channels, s.out_channels)?)
-        } else {
-            None
-        };
-        Ok(PackedConv { shape, layout, weights: Packed::Groups(groups, transformed) })
+        Weights::new(shape, weights, layout).map(PackedConv)
+    }
+
+    /// The same for `count` weights that are packed when calls need them. Fails where sizes do not fit.
+    pub fn of(shape: ConvShape, count: usize, source: Source, layout: Layout) -> Result<PackedConv> {
+        Weights::of(shape, count, source, layout).map(PackedConv)
     }
 
     /// Sizes and steps.
     pub fn shape(&self) -> &ConvShape {
-        &self.shape
+        &self.0.shape
     }
 
-    pub(super) fn packed(&self) -> &Packed {
-        &self.weights
+    /// See [`Weights::depthwise`].
+    pub(super) fn depthwise(&self) -> Option<Result<&depthwise::Packed>> {
+        self.0.depthwise()
     }
 
     /// Convolves images into `out`, whose pixels lie `pitch` floats apart: more than there are channels where the layer
@@ -227,14 +185,14 @@ impl PackedConv {
         out: &mut [f32],
         pitch: usize,
     ) -> Result<()> {
-        let s = &self.shape;
+        let (s, layout) = (&self.0.shape, self.0.layout);
         let result = s.result(images.sizes).ok_or_else(|| refused("the image is smaller than the window"))?;
         let pixels = product(&[images.batch, result[0], result[1]]);
         let given = product(&[images.batch, images.sizes[0], images.sizes[1]]);
         let (Some(pixels), Some(given)) = (pixels, given) else {
             return Err(refused("the images are too large"));
         };
-        let fits = match self.layout {
+        let fits = match layout {
             Layout::ChannelsLast => spans(images.values.len(), given, images.pitch, s.in_channels),
             Layout::ChannelsFirst => given.checked_mul(s.in_channels) == Some(images.values.len()),
         };
@@ -244,39 +202,37 @@ impl PackedConv {
         epilogue.check(s.out_channels, pixels)?;
         if let Some(before) = before {
             before.prologue.check(images.batch, s.in_channels)?;
-            if self.layout == Layout::ChannelsFirst {
+            if layout == Layout::ChannelsFirst {
                 return Err(refused("nothing is done to images of planes before they are convolved"));
             }
         }
         if pixels == 0 || s.out_channels == 0 {
             return Ok(());
         }
-        let (groups, transformed) = match &self.weights {
-            Packed::Groups(groups, transformed) => (groups, transformed),
-            Packed::Depthwise(packed) => {
-                // Where results at the sides are computed one by one, and there are many of them, a copy that has its
-                // padding at the sides costs less.
-                let sides = s.padding[1][0] + s.padding[1][1];
-                if before.is_none() && (depthwise::has_tiles(s) || sides * 8 <= result[1]) {
-                    return depthwise::Job { packed, shape: s, images, result, epilogue, pitch }
-                        .run(isa, out);
-                }
-                let beside = ConvShape { padding: [[0; 2], s.padding[1]], ..*s };
-                let (copy, _) = with_padding(&beside, &images, self.layout, before)?;
-                let within = ConvShape { padding: [s.padding[0], [0; 2]], ..*s };
-                let (values, sizes) = (&*copy, beside.padded(images.sizes));
-                let images = Images { values, sizes, batch: images.batch, pitch: s.in_channels };
-                return depthwise::Job { packed, shape: &within, images, result, epilogue, pitch }
-                    .run(isa, out);
+        if let Some(packed) = self.depthwise() {
+            let packed = packed?;
+            // Where results at the sides are computed one by one, and there are many of them, a copy that has its
+            // padding at the sides costs less.
+            let sides = s.padding[1][0] + s.padding[1][1];
+            if before.is_none() && (depthwise::has_tiles(s) || sides * 8 <= result[1]) {
+                return depthwise::Job { packed, shape: s, images, result, epilogue, pitch }.run(isa, out);
             }
-        };
-        let job = Job { conv: self, groups, isa, before, images, result, pixels, epilogue, pitch };
-        if let Some(packed) = transformed.as_ref().filter(|_| result[0] >= SMALL && result[1] >= SMALL) {
+            let beside = ConvShape { padding: [[0; 2], s.padding[1]], ..*s };
+            let (copy, _) = with_padding(&beside, &images, layout, before)?;
+            let within = ConvShape { padding: [s.padding[0], [0; 2]], ..*s };
+            let (values, sizes) = (&*copy, beside.padded(images.sizes));
+            let images = Images { values, sizes, batch: images.batch, pitch: s.in_channels };
+            return depthwise::Job { packed, shape: &within, images, result, epilogue, pitch }.run(isa, out);
+        }
+        let job = Job { conv: self, isa, before, images, result, pixels, epilogue, pitch };
+        if let Some(packed) = self.0.transformed(result)? {
             return job.transformed(packed, out);
         }
+        // Packed before threads share the work.
+        self.0.groups()?;
         // Inputs that something is done to are copied: where each belongs to one window, to where it is gathered.
         let copied = before.is_some() && s.kernel == [1, 1];
-        if self.layout == Layout::ChannelsFirst || (job.has_long_lines() && !copied) {
+        if layout == Layout::ChannelsFirst || (job.has_long_lines() && !copied) {
             if job.is_banded() { job.banded(out) } else { job.direct(out) }
         } else {
             job.gathered(out)
@@ -284,8 +240,6 @@ impl PackedConv {
     }
 }
 
-/// Sides of results from which tiles of 2 x 2 pay.
-const SMALL: usize = 4;
 /// Floats of a block's transformed inputs: they stay in a cache.
 const TRANSFORMED: usize = 13 << 14;
 /// Results of a line from which on tiles fill it well.
@@ -338,7 +292,6 @@ impl TileCut {
 /// A call of a convolution.
 struct Job<'a> {
     conv: &'a PackedConv,
-    groups: &'a [Panels],
     isa: Isa,
     before: Option<Before<'a>>,
     images: Images<'a>,
@@ -351,8 +304,8 @@ struct Job<'a> {
 impl Job<'_> {
     /// One tap that meets every pixel, so that the images are one line.
     fn is_matrix(&self) -> bool {
-        let s = &self.conv.shape;
-        self.conv.layout == Layout::ChannelsLast
+        let s = &self.conv.0.shape;
+        self.conv.0.layout == Layout::ChannelsLast
             && s.kernel == [1, 1]
             && s.stride == [1, 1]
             && !s.has_padding()
@@ -362,7 +315,7 @@ impl Job<'_> {
     /// meet in the same few lines of the cache.
     fn has_long_lines(&self) -> bool {
         const PAGE: usize = 1024;
-        let s = &self.conv.shape;
+        let s = &self.conv.0.shape;
         let step = self.images.pitch.saturating_mul(s.stride[1]);
         let crowded = self.is_matrix() && step.is_multiple_of(PAGE) && s.out_channels >= 4 * BLOCK;
         (self.is_matrix() || self.result[1] >= LONG_LINE) && !crowded
@@ -370,7 +323,7 @@ impl Job<'_> {
 
     /// Blocks of pixels and columns: enough of them for all threads.
     fn cut(&self, line: usize, lines: usize) -> Cut {
-        let columns = self.conv.shape.out_channels / self.conv.shape.groups;
+        let columns = self.conv.0.shape.out_channels / self.conv.0.shape.groups;
         let threads = pool::threads();
         let per_block = (PIXELS / line.max(1)).max(1).min(lines.div_ceil(threads)).max(1);
         let pieces = lines.div_ceil(per_block);
@@ -384,12 +337,12 @@ impl Job<'_> {
 
     /// Reads the windows of whole lines of results where they lie.
     fn direct(&self, out: &mut [f32]) -> Result<()> {
-        let s = &self.conv.shape;
+        let s = &self.conv.0.shape;
         let (copy, view) = if s.has_padding() || self.before.is_some() {
-            let (copy, view) = with_padding(s, &self.images, self.conv.layout, self.before)?;
+            let (copy, view) = with_padding(s, &self.images, self.conv.0.layout, self.before)?;
             (Some(copy), view)
         } else {
-            (None, View::of(s, self.conv.layout, self.images.sizes, self.images.pitch))
+            (None, View::of(s, self.conv.0.layout, self.images.sizes, self.images.pitch))
         };
         let values = copy.as_deref().unwrap_or(self.images.values);
         let parts = parts(view.runs(s), DEPTH);
@@ -412,8 +365,8 @@ impl Job<'_> {
     /// Whether a block's lines are copied by themselves, where all images would leave the cache before they are read: not where
     /// each line would be copied more than twice.
     fn is_banded(&self) -> bool {
-        let s = &self.conv.shape;
-        if self.conv.layout == Layout::ChannelsFirst || !(s.has_padding() || self.before.is_some()) {
+        let s = &self.conv.0.shape;
+        if self.conv.0.layout == Layout::ChannelsFirst || !(s.has_padding() || self.before.is_some()) {
             return false;
         }
         let (line, lines) = (self.result[1], self.pixels / self.result[1]);
@@ -425,8 +378,8 @@ impl Job<'_> {
 
     /// Reads the windows of whole lines of results in a copy, with padding, of the lines that they need.
     fn banded(&self, out: &mut [f32]) -> Result<()> {
-        let (s, result) = (&self.conv.shape, self.result);
-        let view = View::of(s, self.conv.layout, s.padded(self.images.sizes), s.in_channels);
+        let (s, result) = (&self.conv.0.shape, self.result);
+        let view = View::of(s, self.conv.0.layout, s.padded(self.images.sizes), s.in_channels);
         let parts = parts(view.runs(s), DEPTH);
         let cut = self.cut(result[1], self.pixels / result[1]);
         blocks(self.isa, out, self.pitch, s.out_channels, cut, |block| {
@@ -439,7 +392,7 @@ impl Job<'_> {
                 let mut copy = Scratch::new(s.reach(count).saturating_mul(view.line))?;
                 for (n, line) in copy.chunks_exact_mut(view.line.max(1)).enumerate() {
                     let at = (image, h * s.stride[0] + n);
-                    padded_line(s, &self.images, self.conv.layout, self.before, at, line);
+                    padded_line(s, &self.images, self.conv.0.layout, self.before, at, line);
                 }
                 let (step, stride) = (s.stride[0] * view.line, s.stride[1] * view.pixel);
                 let lines = Lines { start: 0, count, step, rows: result[1], stride };
@@ -458,7 +411,7 @@ impl Job<'_> {
         view: View,
         done: usize,
     ) -> Result<()> {
-        let s = &self.conv.shape;
+        let s = &self.conv.0.shape;
         for group in 0..s.groups {
             let lines = Lines { start: lines.start + group * s.width() * view.channel, ..lines };
             let mut first = 0;
@@ -477,7 +430,7 @@ impl Job<'_> {
         view: View,
         parts: &[Vec<Run>],
     ) -> Result<()> {
-        let (s, result) = (&self.conv.shape, self.result);
+        let (s, result) = (&self.conv.0.shape, self.result);
         let (step, stride) = (s.stride[0] * view.line, s.stride[1] * view.pixel);
         let mut done = 0;
         while done < block.pixels.len() {
@@ -498,13 +451,13 @@ impl Job<'_> {
 
     /// Multiplies transformed tiles, in blocks of whole rows of tiles of one image.
     fn transformed(&self, packed: &winograd::Packed, out: &mut [f32]) -> Result<()> {
-        let (s, result) = (&self.conv.shape, self.result);
+        let (s, result) = (&self.conv.0.shape, self.result);
         let [down, across] = [result[0].div_ceil(winograd::SIDE), result[1].div_ceil(winograd::SIDE)];
         // The last tiles reach past the padding.
         let mut reach = *s;
         reach.padding[0][1] += down * winograd::SIDE - result[0];
         reach.padding[1][1] += across * winograd::SIDE - result[1];
-        let (copy, view) = with_padding(&reach, &self.images, self.conv.layout, self.before)?;
+        let (copy, view) = with_padding(&reach, &self.images, self.conv.0.layout, self.before)?;
         let padded = winograd::Padded { values: &copy, image: view.image, line: view.line };
         let parts = parts(view.runs(s), DEPTH);
         let most = (TRANSFORMED / (across * s.in_channels * 16).max(1)).clamp(1, down);
@@ -542,13 +495,16 @@ impl Job<'_> {
             Ok(())
         })?;
         let plain = (0..blocks).filter(|block| plain[*block].load(Ordering::Relaxed));
-        let areas = plain.map(|block| (cut.pixels(cut.rows_of(block)), 0..s.out_channels)).collect();
+        let areas: Vec<_> = plain.map(|block| (cut.pixels(cut.rows_of(block)), 0..s.out_channels)).collect();
+        if !areas.is_empty() {
+            self.conv.0.groups()?;
+        }
         areas_of(self.isa, out, self.pitch, areas, |block| self.direct_block(block, &copy, view, &parts))
     }
 
     /// Gathers the windows of blocks of pixels, a part of their depth at a time.
     fn gathered(&self, out: &mut [f32]) -> Result<()> {
-        let s = &self.conv.shape;
+        let s = &self.conv.0.shape;
         let depth = s.width() * s.kernel[0] * s.kernel[1];
         let cut = self.cut(1, self.pixels);
         let terms = depth.min(DEPTH);
@@ -590,7 +546,7 @@ impl Job<'_> {
         first: usize,
         pixel: usize,
     ) -> Result<usize> {
-        let panels = &self.groups[group];
+        let panels = &self.conv.0.groups()?[group];
         let next = first + runs.iter().map(|run| run.len).sum::<usize>();
         let epilogue = Some(self.epilogue).filter(|e| next == panels.depth() && !e.is_empty());
         let base = group * panels.columns();
@@ -611,7 +567,7 @@ impl Job<'_> {
 
     /// The inputs of a result's window from term `first` on, for the group whose channels begin at `channel`.
     fn gather(&self, pixel: usize, channel: usize, first: usize, mut to: &mut [f32]) {
-        let (s, sizes, width) = (&self.conv.shape, self.images.sizes, self.conv.shape.width());
+        let (s, sizes, width) = (&self.conv.0.shape, self.images.sizes, self.conv.0.shape.width());
         if self.is_matrix() {
             let image = if self.images.batch == 1 { 0 } else { pixel / (sizes[0] * sizes[1]) };
             return self.take(image, pixel * self.images.pitch, channel + first, to);
@@ -653,7 +609,7 @@ impl Job<'_> {
         if image != last || count == 0 {
             return false;
         }
-        let (channels, pitch) = (self.conv.shape.in_channels, self.images.pitch);
+        let (channels, pitch) = (self.conv.0.shape.in_channels, self.images.pitch);
         let from = &self.images.values[pixels.start * pitch + first..];
         let place = Place { image, channels, first, count, pitch, to_pitch: stride };
         before.prologue.copy(before.isa, from, &mut to[..pixels.len() * stride], place);
@@ -665,7 +621,7 @@ impl Job<'_> {
         let from = &self.images.values[at + first..][..to.len()];
         match self.before {
             Some(before) => {
-                let (channels, count) = (self.conv.shape.in_channels, to.len());
+                let (channels, count) = (self.conv.0.shape.in_channels, to.len());
                 let place = Place { image, channels, first, count, pitch: count, to_pitch: count };
                 before.prologue.copy(before.isa, from, to, place);
             }

@@ -7,7 +7,7 @@ use crate::diag::Result;
 use crate::resources::memory;
 
 /// Weights of a linear layer, packed.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PackedMatrix(PackedConv);
 
 impl PackedMatrix {

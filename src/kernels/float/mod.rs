@@ -21,6 +21,7 @@ mod tests_rows;
 mod tile;
 mod transpose;
 mod vector;
+mod weights;
 mod winograd;
 
 pub use attention::{AttentionShape, Heads, Scores, attention};
@@ -29,3 +30,4 @@ pub use epilogue::{Activation, Epilogue, Residual};
 pub use matrix::PackedMatrix;
 pub use pool::{PoolKind, Pooling};
 pub use prologue::Prologue;
+pub use weights::Source;

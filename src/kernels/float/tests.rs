@@ -4,6 +4,9 @@ use super::conv::*;
 use super::epilogue::*;
 use super::prologue::Prologue;
 use super::vector::Isa;
+use super::weights::Source;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A small generator of numbers, the same on every run.
 pub(super) struct Random(pub u64);
@@ -259,6 +262,54 @@ fn huge_inputs_give_what_plain_sums_give() {
             assert_eq!(*y, values[at / 16 * 16] * 0.5, "{isa:?}, {at}");
         }
     }
+}
+
+/// Weights that are packed on demand, and in fewer forms, give the same bits.
+#[test]
+fn weights_are_packed_when_a_call_needs_them() {
+    let mut random = Random(9);
+    let shapes = [
+        (shape([32, 40], 3, 1, 1, 1), 1),
+        (shape([24, 48], 3, 2, 1, 2), 1),
+        (shape([17, 33], 1, 1, 0, 1), 1),
+        (shape([32, 32], 3, 1, 1, 32), 1),
+        // Plain sums of inputs with which transformed ones would overflow.
+        (shape([16, 16], 3, 1, 1, 1), 2),
+    ];
+    for (s, asked) in shapes {
+        let weights = random.floats(s.out_channels * s.in_channels / s.groups * s.kernel[0] * s.kernel[1]);
+        let mut values = random.floats(9 * 9 * s.in_channels);
+        if asked == 2 {
+            values[40 * s.in_channels] = 3e38;
+        }
+        let images = Images { values: &values, batch: 1, sizes: [9, 9], pitch: s.in_channels };
+        let eager = PackedConv::new(s, &weights, Layout::ChannelsLast).expect("it fits");
+        let (count, times) = (weights.len(), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&times);
+        let source: Source = Arc::new(move |pack| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            pack(&weights)
+        });
+        let lazy = PackedConv::of(s, count, Arc::clone(&source), Layout::ChannelsLast).expect("it fits");
+        assert_eq!(times.load(Ordering::Relaxed), 0, "nothing is packed yet: {s:?}");
+        let [height, width] = s.result([9, 9]).expect("large enough");
+        let answers = [&eager, &lazy, &lazy].map(|conv| {
+            let mut out = vec![0.0f32; height * width * s.out_channels];
+            conv.run(images, &Epilogue::default(), &mut out, s.out_channels).expect("it fits");
+            out.iter().map(|y| y.to_bits()).collect::<Vec<u32>>()
+        });
+        assert!(answers[0] == answers[1] && answers[0] == answers[2], "{s:?}");
+        assert_eq!(times.load(Ordering::Relaxed), asked, "{s:?}");
+        assert!(
+            PackedConv::of(s, count + 1, source, Layout::ChannelsLast).is_err(),
+            "another number of weights"
+        );
+    }
+    let s = shape([16, 16], 3, 1, 1, 1);
+    let short: Source = Arc::new(|pack| pack(&[0.0; 3]));
+    let conv = PackedConv::of(s, 16 * 16 * 9, short, Layout::ChannelsLast).expect("it is not asked yet");
+    let images = Images { values: &[0.0; 64 * 16], batch: 1, sizes: [8, 8], pitch: 16 };
+    assert!(conv.run(images, &Epilogue::default(), &mut [0.0; 64 * 16], 16).is_err(), "too few weights");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::kernels::lanes::{CACHE_LINE, Lines};
 use crate::resources::{Scratch, memory, pool};
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Columns that a result is cut by: a whole number of blocks of packed weights on every machine.
 pub(super) const BLOCK: usize = 2 * LANES;
@@ -33,13 +34,26 @@ const CHANNELS: usize = 16;
 /// Weights as products read them: block of columns after block, in it for each term of the sums the block's columns.
 #[derive(Clone, Debug)]
 pub(super) struct Panels {
-    weights: Scratch<f32>,
+    /// Those of other matrices may stand here as well.
+    weights: Arc<Scratch<f32>>,
     /// Where in `weights` they begin: at a cache line.
     begin: usize,
     columns: usize,
     depth: usize,
     /// Columns of a block: those of a tile of this machine ([`Isa::columns`]). The last block has one vector where that is enough.
     width: usize,
+}
+
+/// Columns of the block that begins at `first`, of `columns` in blocks of `width`.
+fn width_of(columns: usize, first: usize, width: usize) -> usize {
+    if columns - first <= LANES { LANES } else { width }
+}
+
+/// Room for some zeros, and where in it they begin: at a cache line.
+fn zeros(count: usize) -> Result<(Scratch<f32>, usize)> {
+    let room = memory::zeroed::<f32>(count.saturating_add(CACHE_LINE))?;
+    let begin = room.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
+    Ok((room, begin))
 }
 
 impl Panels {
@@ -72,7 +86,8 @@ impl Panels {
         let mut panels = Panels::empty(columns, depth)?;
         let length = columns.next_multiple_of(LANES) * depth;
         let width = panels.width;
-        let weights = &mut panels.weights[panels.begin..panels.begin + length];
+        let begin = panels.begin;
+        let weights = &mut panels.own()?[begin..begin + length];
         pool::chunks(weights, (width * depth).max(1), |n, block| {
             let first = n * width;
             fill(first, if columns - first <= LANES { LANES } else { width }, block);
@@ -80,44 +95,48 @@ impl Panels {
         Ok(panels)
     }
 
-    /// One block each of several matrices of at most [`BLOCK`] columns; `at` gives the weights of all of them by column and
-    /// term. Fails without memory.
-    pub fn planes<const N: usize>(
+    /// `N` matrices each of blocks of [`BLOCK`] columns, block after block, in one piece of memory, which `fill` fills for block
+    /// after block on several threads: it is given the block and zeroed room for each of its matrices. Fails without memory.
+    pub fn of_planes<const N: usize>(
         columns: usize,
         depth: usize,
-        at: impl Fn(usize, usize) -> [f32; N],
+        fill: impl Fn(usize, [&mut [f32]; N]) + Sync,
     ) -> Result<Vec<Panels>> {
-        let mut panels = (0..N).map(|_| Panels::empty(columns, depth)).collect::<Result<Vec<_>>>()?;
-        for some in (0..depth).step_by(CHANNELS) {
-            for column in 0..columns {
-                for k in some..depth.min(some + CHANNELS) {
-                    for (panel, weight) in panels.iter_mut().zip(at(column, k)) {
-                        let (first, width) = panel.block_of(column);
-                        let at = panel.begin + first * depth + k * width + column - first;
-                        panel.weights[at] = weight;
-                    }
-                }
-            }
-        }
-        Ok(panels)
+        let blocks = columns.div_ceil(BLOCK);
+        let each =
+            depth.checked_mul(BLOCK).filter(|n| n.checked_mul(blocks * N).is_some()).unwrap_or(usize::MAX);
+        let (mut weights, begin) = zeros(each.saturating_mul(blocks * N))?;
+        let all = weights.len().min(begin + each * blocks * N);
+        pool::chunks(&mut weights[begin..all], (each * N).max(1), |block, room| {
+            let mut planes = room.chunks_exact_mut(each.max(1));
+            fill(block, std::array::from_fn(|_| planes.next().unwrap_or_default()));
+        });
+        let weights = Arc::new(weights);
+        let panels = (0..blocks * N).map(|n| Panels {
+            weights: Arc::clone(&weights),
+            begin: begin + n * each,
+            columns: BLOCK.min(columns - n / N * BLOCK),
+            depth,
+            width: Isa::best().columns(),
+        });
+        Ok(panels.collect())
     }
 
     /// Zeros.
     pub fn empty(columns: usize, depth: usize) -> Result<Panels> {
         let room = columns.checked_next_multiple_of(LANES).and_then(|n| n.checked_mul(depth));
-        let room = room.and_then(|n| n.checked_add(CACHE_LINE)).unwrap_or(usize::MAX);
-        let weights = memory::filled(room, 0f32)?;
-        let begin = weights.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
-        Ok(Panels { weights, begin, columns, depth, width: Isa::best().columns() })
+        let (weights, begin) = zeros(room.unwrap_or(usize::MAX))?;
+        Ok(Panels { weights: Arc::new(weights), begin, columns, depth, width: Isa::best().columns() })
     }
 
     /// Packs in their place weights whose columns are rows of `depth` floats that lie `stride` apart. Fails where they are
     /// not there.
     pub fn fill_with_rows(&mut self, rows: &[f32], stride: usize) -> Result<()> {
-        let (columns, depth, mut to) = (self.columns, self.depth, self.begin);
-        for first in (0..columns).step_by(self.width) {
-            let width = self.width_of(first);
-            let block = &mut self.weights[to..to + width * depth];
+        let (columns, depth, step, mut to) = (self.columns, self.depth, self.width, self.begin);
+        let weights = self.own()?;
+        for first in (0..columns).step_by(step) {
+            let width = width_of(columns, first, step);
+            let block = &mut weights[to..to + width * depth];
             let size = [width.min(columns - first), depth];
             Transpose::new(&rows[first * stride..], size, stride, block, width)?.run_with(Isa::best());
             to += width * depth;
@@ -126,27 +145,36 @@ impl Panels {
     }
 
     /// Packs weights whose terms are rows of `columns` floats that lie `stride` apart; they must be there.
-    pub fn fill_with_columns(&mut self, rows: &[f32], stride: usize) {
-        let (columns, depth, mut to) = (self.columns, self.depth, self.begin);
-        for first in (0..columns).step_by(self.width) {
-            let width = self.width_of(first);
+    pub fn fill_with_columns(&mut self, rows: &[f32], stride: usize) -> Result<()> {
+        let (columns, depth, step, mut to) = (self.columns, self.depth, self.width, self.begin);
+        let weights = self.own()?;
+        for first in (0..columns).step_by(step) {
+            let width = width_of(columns, first, step);
             let count = width.min(columns - first);
             for k in 0..depth {
-                self.weights[to..to + count].copy_from_slice(&rows[k * stride + first..][..count]);
+                weights[to..to + count].copy_from_slice(&rows[k * stride + first..][..count]);
                 to += width;
             }
         }
+        Ok(())
+    }
+
+    /// The memory to write to: as long as no other matrix has a share in it.
+    fn own(&mut self) -> Result<&mut [f32]> {
+        let weights = Arc::get_mut(&mut self.weights);
+        weights.map(|weights| &mut **weights).ok_or_else(|| Diagnostic::internal("packed weights are shared"))
     }
 
     /// Columns of the block that begins at `first`.
     fn width_of(&self, first: usize) -> usize {
-        if self.columns - first <= LANES { LANES } else { self.width }
+        width_of(self.columns, first, self.width)
     }
 
-    /// Where the block of a column begins, and its width.
-    fn block_of(&self, column: usize) -> (usize, usize) {
-        let first = column / self.width * self.width;
-        (first, self.width_of(first))
+    /// Where in a matrix of packed weights a column has its first term, and how far apart its terms lie.
+    pub fn place(columns: usize, depth: usize, column: usize) -> (usize, usize) {
+        let width = Isa::best().columns();
+        let first = column / width * width;
+        (first * depth + column - first, width_of(columns, first, width))
     }
 
     /// Columns, without what pads the last block.

@@ -9,11 +9,12 @@
 use super::epilogue::{Column, Epilogue};
 use super::scratch::Scratch;
 use super::tile::{BLOCK, Block, Panels, Product, Run};
-use super::vector::{LANES, Lanes, Work, with};
+use super::vector::{Isa, LANES, Lanes, Work, with};
 use crate::diag::Result;
 use crate::kernels::lanes::Lines;
-use crate::resources::pool;
 
+/// Weights of a window.
+const WINDOW: usize = 9;
 /// Products of a tile.
 const PLANES: usize = 16;
 /// Results of a tile along a side.
@@ -29,34 +30,69 @@ pub(super) struct Packed {
     largest: f32,
 }
 
-/// G: what weights along a side become.
-fn of_weights(g: [f64; 3]) -> [f64; 4] {
-    [g[0], (g[0] + g[1] + g[2]) / 2.0, (g[0] - g[1] + g[2]) / 2.0, g[2]]
-}
+/// Numbers of several windows, each in its lane.
+type Windows = [f64; LANES];
 
-/// What the weights of a window become, plane after plane.
-fn transformed(g: &[f32]) -> [f32; PLANES] {
-    let g = |i: usize| f64::from(g[i]);
-    let rows: [[f64; 4]; 3] = std::array::from_fn(|i| of_weights([g(3 * i), g(3 * i + 1), g(3 * i + 2)]));
-    let columns: [[f64; 4]; 4] = std::array::from_fn(|j| of_weights(rows.map(|row| row[j])));
-    std::array::from_fn(|plane| columns[plane % 4][plane / 4] as f32)
+/// G: what weights along a side become.
+#[inline(always)]
+fn of_weights([a, b, c]: [&Windows; 3]) -> [Windows; 4] {
+    let sums = |n: usize| (a[n] + b[n] + c[n]) / 2.0;
+    let differences = |n: usize| (a[n] - b[n] + c[n]) / 2.0;
+    [*a, std::array::from_fn(sums), std::array::from_fn(differences), *c]
 }
 
 impl Packed {
-    /// Transforms weights in PyTorch's order.
+    /// Transforms weights in PyTorch's order, on several threads.
     pub fn new(weights: &[f32], channels: usize, outputs: usize) -> Result<Packed> {
-        let mut blocks = pool::map(outputs.div_ceil(BLOCK), |n| {
-            let first = n * BLOCK;
-            Panels::planes(BLOCK.min(outputs - first), channels, |column, channel| {
-                transformed(&weights[((first + column) * channels + channel) * 9..][..9])
-            })
+        let panels = Panels::of_planes(outputs, channels, |block, planes| {
+            let first = block * BLOCK;
+            let columns = BLOCK.min(outputs - first);
+            let weights = &weights[first * channels * WINDOW..][..columns * channels * WINDOW];
+            with(Isa::best(), Transform { weights, channels, columns, planes });
         })?;
-        let mut panels = Vec::new();
         let largest = weights.iter().fold(0.0, |most: f32, w| most.max(w.abs()));
-        for block in blocks.iter_mut() {
-            panels.append(&mut std::mem::replace(block, Ok(Vec::new()))?);
-        }
         Ok(Packed { panels, channels, outputs, largest })
+    }
+}
+
+/// Transforms the weights of a block of columns, those of several columns at once.
+struct Transform<'a> {
+    weights: &'a [f32],
+    channels: usize,
+    columns: usize,
+    planes: [&'a mut [f32]; PLANES],
+}
+
+impl Work for Transform<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, _: L) {
+        let Transform { weights, channels, columns, planes } = self;
+        for start in (0..columns).step_by(LANES) {
+            let count = LANES.min(columns - start);
+            let (begin, step) = Panels::place(columns, channels, start);
+            for channel in 0..channels {
+                let mut g = [[0.0; LANES]; WINDOW];
+                for lane in 0..count {
+                    let window = &weights[((start + lane) * channels + channel) * WINDOW..][..WINDOW];
+                    for (tap, weight) in window.iter().enumerate() {
+                        g[tap][lane] = f64::from(*weight);
+                    }
+                }
+                let rows: [[Windows; 4]; 3] =
+                    std::array::from_fn(|i| of_weights([&g[3 * i], &g[3 * i + 1], &g[3 * i + 2]]));
+                for j in 0..4 {
+                    let columns = of_weights([&rows[0][j], &rows[1][j], &rows[2][j]]);
+                    for i in 0..4 {
+                        let to = &mut planes[4 * i + j][begin + channel * step..][..LANES];
+                        for lane in 0..LANES {
+                            to[lane] = columns[i][lane] as f32;
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 

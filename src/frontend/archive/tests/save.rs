@@ -5,6 +5,8 @@ use crate::diag::Result;
 use crate::dialects::Registry;
 use crate::frontend::archive::{Archive, DebugRanges, Model, load, save};
 use crate::ir::PrintOptions;
+use crate::tensor::{Scalar, Tensor};
+use crate::value::Value;
 use hashbrown::HashMap;
 
 fn saved(bytes: Vec<u8>) -> Result<(Model, Vec<u8>)> {
@@ -112,4 +114,35 @@ fn archives_of_a_folder_survive_saving() {
         }
     }
     eprintln!("{same} archives are the same after saving, {refused} are refused");
+}
+
+/// Tensors share the file's memory as long as they are not written.
+#[test]
+fn tensors_lie_in_the_archive_until_they_are_written() {
+    let path = folder().join("shared_parameter.pt");
+    let before = std::fs::read(&path).expect("a recorded archive");
+    let loaded = || load(&Registry::builtin(), Archive::open(&path).expect("an archive")).expect("a model");
+    let tensors = |model: &Model| {
+        let Value::Object(root) = &model.root else { panic!("a module") };
+        let mut work: Vec<Value> = vec![Value::Object(root.clone())];
+        let mut found = Vec::new();
+        while let Some(value) = work.pop() {
+            match value {
+                Value::Object(object) => work.extend(object.fields().into_iter().map(|(_, v)| v)),
+                Value::Tensor(tensor) => found.push(tensor),
+                _ => {}
+            }
+        }
+        found
+    };
+    let model = loaded();
+    let all = tensors(&model);
+    let bits = |tensor: &Tensor| tensor.to_bytes().expect("its bytes");
+    let first = all.iter().find(|tensor| tensor.numel() > 0).expect("a tensor");
+    let was = bits(first);
+    first.fill(Scalar::Float(7.0)).expect("it can be written");
+    assert!(bits(first) != was, "written");
+    assert_eq!(std::fs::read(&path).expect("the file"), before, "the file stays as it is");
+    let again = loaded();
+    assert!(tensors(&again).iter().any(|tensor| bits(tensor) == was), "another load has the file's content");
 }
