@@ -340,7 +340,7 @@ impl Writer<'_> {
         let negations: &[(&str, &str)] = match self.gives.map(Type::kind) {
             Some(TypeKind::Bool) => &[(NOT, "")],
             Some(TypeKind::Tensor(_)) if self.op.def().promote == Promote::Bool => NEGATIONS,
-            // Bits of what is no truth value are negated otherwise.
+            // Bits of other numbers than truth values are negated otherwise.
             Some(TypeKind::Tensor(_)) => &NEGATIONS[..1],
             _ => return Err(self.misfit("negates", "gives no truth value")),
         };
