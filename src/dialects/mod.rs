@@ -54,9 +54,9 @@ pub use foreign::result_type;
 pub use laws::{Laws, NOT_LOWERED, Strictness, check_type};
 pub use layer_part::LayerPart;
 pub use op_def::{
-    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, NumberAs, OpDef, Order, OutRule, Promote,
-    Quantized, ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise, gather,
-    host, opaque, reduce, regional, view,
+    Accepts, Check, Fact, Family, Given, HiddenMarks, Infer, Kernel, NumberAs, OpDef, Order, OutRule,
+    Promote, Quantized, ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise,
+    gather, host, opaque, reduce, regional, view,
 };
 pub use profiled::{has_profiled_results, is_profiled};
 pub use registry::{Op, Registry, Variant};

@@ -342,6 +342,15 @@ impl Accepts {
 /// Refuses arguments that an elementwise op cannot take, with PyTorch's error.
 pub type Check = fn(&[Value]) -> Result<()>;
 
+/// What an op gives, whatever its operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Given {
+    /// A number; of tensors in the operand's dtype.
+    Number(f64),
+    /// A truth value; of tensors in dtype bool.
+    Truth(bool),
+}
+
 /// Laws of an op. The equations among them become rewrite rules, which hold under the contract `exact` unless the fact says
 /// otherwise; `rewrite::facts` says for which dtypes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -350,13 +359,21 @@ pub enum Fact {
     Commutative,
     /// f(f(x, y), z) = f(x, f(y, z))
     Associative,
-    /// f(x, e) = x
+    /// f(x, e) = x; for truth values 1 is true and 0 false
     Identity(f64),
+    /// f(x, e) = e, or a tensor like x with e everywhere
+    Absorbing(f64),
+    /// `Identity` or `Absorbing` of numbers and truth values, where f(e, x) is the same too.
+    TwoSided(&'static Fact),
+    /// f(x, x) is this, or a tensor like x with this everywhere.
+    Reflexive(Given),
+    /// not f(x, ...) = g(x, ...), where this is the name of g
+    Negates(&'static str),
     /// f(-x) = -f(x)
     Odd,
     /// f(-x) = f(x)
     Even,
-    /// f(f(x)) = f(x), where arguments besides the first are the same
+    /// f(f(x)) = f(x), where arguments besides the first are the same; of just two operands of one type f(x, x) = x
     Idempotent,
     /// f(f(x)) = x
     Involution,

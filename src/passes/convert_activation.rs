@@ -1,5 +1,8 @@
 //! Activations that write and those that do not. `relu_` becomes `relu` where this is unobservable (the mutation removal's
 //! conditions); `relu` becomes `relu_` where its input is dead afterwards.
+//!
+//! These are not groups of rules: rules equate values, and whether an op may write is a question about all that may see its
+//! operand, before and after it.
 
 use super::{Context, remove_mutation};
 use crate::analysis::AliasDb;

@@ -3,6 +3,9 @@
 //! `bn(w x + b)` is `(s w) x + (b - mean) s + shift` with `s = scale / sqrt(var + eps)` for each channel, up to rounding.
 //! The statistics must be fixed (`training` is the constant False), and intermediate values must have no other uses. The new
 //! weights are written as ops on constants, which constant propagation computes.
+//!
+//! These patterns are not a group of rules: four layers, each with or without bias, scale and shift, are 32 left sides, and what
+//! is made stands before the layer, which keeps its place and its result.
 
 use super::{Context, constants};
 use crate::diag::Result;

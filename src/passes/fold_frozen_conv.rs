@@ -3,6 +3,9 @@
 //! `conv(x, w, b) + c` is `conv(x, w, b + c)` and `conv(x, w, b) * c` is `conv(x, w c, b c)`, up to rounding; differences
 //! and quotients alike. All parameters must be constants, floating weights must keep their dtype, and nothing else may
 //! use what goes in between. The new parameters are written as ops on constants, which constant propagation computes.
+//!
+//! These patterns are not a group of rules: whether a constant fits depends on its sizes beside those of the weight, counted
+//! from the back, and a bias that is missing becomes zeros of the weight's dtype; conditions and terms of rules say neither.
 
 use super::{Context, constant_propagation, constants, dce};
 use crate::diag::Result;

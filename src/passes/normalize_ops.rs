@@ -2,6 +2,9 @@
 //!
 //! Both names stand for one function of the same arguments, so that results are equal. A name is changed only if the
 //! other one takes the operands.
+//!
+//! This is not a group of rules: rows say the names, for all overloads at once, and an op that is renamed keeps its place and the
+//! name of its result.
 
 use super::Context;
 use crate::diag::Result;

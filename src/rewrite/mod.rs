@@ -201,7 +201,11 @@ mod tests {
         few.register("aten::neg.int(int a) -> int", |args| crate::dialects::one(-args.int(0)?))
             .expect("is new");
         let rules = builtin(&few).expect("compile");
-        assert!(rules.iter().any(|rule| &*rule.name == "int-neg-neg") && rules.len() < 10, "{}", rules.len());
+        assert!(
+            rules.iter().any(|rule| &*rule.name == "int-fold-neg") && rules.len() < 10,
+            "{}",
+            rules.len()
+        );
     }
 
     #[test]

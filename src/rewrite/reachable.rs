@@ -79,7 +79,6 @@ impl Table {
 
     fn resolve(&self, registry: &Registry, mut names: HashSet<Symbol>) -> Kept {
         let rules = &self.rules;
-        let negation = Symbol::new("aten::neg");
         let mut live = vec![false; rules.len()];
         loop {
             let before = names.len();
@@ -89,15 +88,11 @@ impl Table {
                     names.extend(&candidate.named);
                 }
             }
-            let speaks =
-                |name: &Symbol| registry.overloads(*name).iter().any(|op| !op.def().facts.is_empty());
-            if !names.contains(&negation)
-                && names.iter().any(speaks)
-                && !registry.overloads(negation).is_empty()
-            {
-                // What is odd moves a sign.
-                names.insert(negation);
-            }
+            // What facts of ops that are met make of them.
+            let rows = names.iter().flat_map(|name| registry.overloads(*name));
+            let made: Vec<Symbol> =
+                rows.flat_map(|op| facts::named(op, &|name| names.contains(&name))).collect();
+            names.extend(made.into_iter().filter(|name| !registry.overloads(*name).is_empty()));
             if names.len() == before {
                 break;
             }
@@ -110,7 +105,7 @@ impl Table {
             found.extend_from_slice(&candidate.whole(registry)?);
         }
         for op in &ops {
-            for fact in facts::of_op(registry, op)? {
+            for fact in facts::of_op(registry, op, &|name| names.contains(&name))? {
                 found.extend(facts::readings(registry, &fact)?);
             }
         }

@@ -52,7 +52,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("tidy::banned_crates_are_not_built", dependencies::banned_crates_are_not_built),
         Trial::test("tidy::all_manifests_are_looked_at", dependencies::all_manifests_are_looked_at),
         Trial::test("tidy::dependencies_are_used", dependencies::dependencies_are_used),
-        Trial::test("tidy::an_aten_op_stands_in_one_file", sources::an_aten_op_stands_in_one_file),
+        Trial::test("tidy::an_op_stands_in_one_file", sources::an_op_stands_in_one_file),
     ]
 }
 

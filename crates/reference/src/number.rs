@@ -20,6 +20,11 @@ pub(crate) fn call(name: &str, arguments: &[Value]) -> Option<Answer<Value>> {
             "add" => Value::str(format!("{}{}", &**a, &**b)),
             "eq" => Value::Bool(**a == **b),
             "ne" => Value::Bool(**a != **b),
+            // By code points.
+            "lt" => Value::Bool(a.chars().lt(b.chars())),
+            "le" => Value::Bool(a.chars().le(b.chars())),
+            "gt" => Value::Bool(a.chars().gt(b.chars())),
+            "ge" => Value::Bool(a.chars().ge(b.chars())),
             "__is__" | "__isnot__" => return None,
             _ => return None,
         }));

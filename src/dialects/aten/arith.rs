@@ -2,7 +2,9 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Alias, Contract, Fact, LayerPart, NumberAs, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{
+    Alias, Contract, Fact, Given, LayerPart, NumberAs, OpDef, Promote, Tolerance, elementwise,
+};
 use crate::tensor::{DType, Operand, Scalar, Tensor, result_type};
 use crate::value::Value;
 
@@ -30,7 +32,10 @@ pub static OPS: &[OpDef] = &[
         .check(check_sub)
         .numbers(&[("alpha", NumberAs::Element)])
         .grad("self: grad\nother: -grad * alpha")
-        .facts(&[Fact::ConstantIsNumber])
+        .facts(&[
+            Fact::ConstantIsNumber,
+            Fact::Under(Contract::NanRelaxed, &Fact::Reflexive(Given::Number(0.0))),
+        ])
         .inplace()
         .out("out"),
     elementwise("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
@@ -93,7 +98,7 @@ pub static OPS: &[OpDef] = &[
         .rare("u")
         .scalar(mul)
         .grad("self: scaled(grad, other)")
-        .facts(&[Fact::Identity(1.0)])
+        .facts(&[Fact::Identity(1.0), Fact::Under(Contract::NanRelaxed, &Fact::Absorbing(0.0))])
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)

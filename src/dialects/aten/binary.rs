@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Binary, Compare, Program, Sv};
-use crate::dialects::{Alias, Contract, Fact, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{Alias, Contract, Fact, Given, OpDef, Promote, Tolerance, elementwise};
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use std::f64::consts::LN_2;
@@ -36,34 +36,34 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::maximum(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors.")
-        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE])
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE, Fact::Idempotent])
         .out("out"),
     elementwise("aten::minimum(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "TypeError: minimum not implemented for complex tensors.")
-        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE])
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE, Fact::Idempotent])
         .out("out"),
     elementwise("aten::fmax(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| number_or(p, x, Compare::Ge))
         .accepts("bif", "TypeError: fmax not implemented for complex tensors.")
-        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE])
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE, Fact::Idempotent])
         .out("out"),
     elementwise("aten::fmin(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| number_or(p, x, Compare::Le))
         .accepts("bif", "TypeError: fmin not implemented for complex tensors.")
-        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE])
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE, Fact::Idempotent])
         .out("out"),
     elementwise("aten::max.other(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors.")
-        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE]),
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE, Fact::Idempotent]),
     elementwise("aten::max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors."),
     elementwise("aten::min.other(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "TypeError: minimum not implemented for complex tensors.")
-        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE]),
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE, Fact::Idempotent]),
     elementwise("aten::min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "TypeError: minimum not implemented for complex tensors."),
@@ -147,12 +147,13 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu")
-        .facts(&[Fact::Commutative, Fact::Associative])
+        .facts(&[Fact::Commutative, Fact::Associative, Fact::Idempotent])
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu")
+        .facts(&[Fact::Identity(-1.0), Fact::Absorbing(0.0)])
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
@@ -174,12 +175,13 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu")
-        .facts(&[Fact::Commutative, Fact::Associative])
+        .facts(&[Fact::Commutative, Fact::Associative, Fact::Idempotent])
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu")
+        .facts(&[Fact::Identity(0.0)])
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
@@ -201,12 +203,13 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu")
-        .facts(&[Fact::Commutative, Fact::Associative])
+        .facts(&[Fact::Commutative, Fact::Associative, Fact::Reflexive(Given::Number(0.0))])
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu")
+        .facts(&[Fact::Identity(0.0)])
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
@@ -283,17 +286,17 @@ pub static OPS: &[OpDef] = &[
         .accepts("i", "rshift_cpu"),
     elementwise("aten::logical_and(Tensor self, Tensor other) -> Tensor", Promote::Bool)
         .scalar(|p, x| logical(p, x, Binary::And))
-        .facts(&[Fact::Commutative])
+        .facts(&[Fact::Commutative, Fact::Idempotent])
         .inplace()
         .out("out"),
     elementwise("aten::logical_or(Tensor self, Tensor other) -> Tensor", Promote::Bool)
         .scalar(|p, x| logical(p, x, Binary::Or))
-        .facts(&[Fact::Commutative])
+        .facts(&[Fact::Commutative, Fact::Idempotent])
         .inplace()
         .out("out"),
     elementwise("aten::logical_xor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
         .scalar(|p, x| logical(p, x, Binary::Xor))
-        .facts(&[Fact::Commutative])
+        .facts(&[Fact::Commutative, Fact::Reflexive(Given::Truth(false))])
         .inplace()
         .out("out"),
 ];

@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Alias, Fact, OpDef, Promote, composite, elementwise};
+use crate::dialects::{Alias, Contract, Fact, Given, OpDef, Promote, composite, elementwise};
 use crate::tensor::DType;
 use crate::value::Value;
 
@@ -10,60 +10,70 @@ use crate::value::Value;
 pub static OPS: &[OpDef] = &[
     elementwise("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.eq(x[0], x[1]))
-        .facts(&[Fact::Commutative])
+        .facts(&[Fact::Commutative, Fact::Negates("aten::ne"), Fact::Under(Contract::NanRelaxed, &Fact::Reflexive(Given::Truth(true)))])
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.eq(x[0], x[1]))
+        .facts(&[Fact::Negates("aten::ne")])
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ne(x[0], x[1]))
-        .facts(&[Fact::Commutative])
+        .facts(&[Fact::Commutative, Fact::Negates("aten::eq"), Fact::Under(Contract::NanRelaxed, &Fact::Reflexive(Given::Truth(false)))])
         .inplace()
         .out("Tensor_out").aliases(&[Alias::new("not_equal")]),
     elementwise("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ne(x[0], x[1]))
+        .facts(&[Fact::Negates("aten::eq")])
         .inplace()
         .out("Scalar_out").aliases(&[Alias::new("not_equal")]),
     elementwise("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.lt(x[0], x[1]))
         .accepts("bif", "lt_cpu")
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::ge")), Fact::Reflexive(Given::Truth(false))])
         .inplace()
         .out("Tensor_out").aliases(&[Alias::new("less")]),
     elementwise("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.lt(x[0], x[1]))
         .accepts("bif", "lt_cpu")
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::ge"))])
         .inplace()
         .out("Scalar_out").aliases(&[Alias::new("less")]),
     elementwise("aten::le.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.le(x[0], x[1]))
         .accepts("bif", "le_cpu")
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::gt")), Fact::Under(Contract::NanRelaxed, &Fact::Reflexive(Given::Truth(true)))])
         .inplace()
         .out("Tensor_out").aliases(&[Alias::new("less_equal")]),
     elementwise("aten::le.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.le(x[0], x[1]))
         .accepts("bif", "le_cpu")
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::gt"))])
         .inplace()
         .out("Scalar_out").aliases(&[Alias::new("less_equal")]),
     elementwise("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.gt(x[0], x[1]))
         .accepts("bif", "gt_cpu")
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::le")), Fact::Reflexive(Given::Truth(false))])
         .inplace()
         .out("Tensor_out").aliases(&[Alias::new("greater")]),
     elementwise("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.gt(x[0], x[1]))
         .accepts("bif", "gt_cpu")
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::le"))])
         .inplace()
         .out("Scalar_out").aliases(&[Alias::new("greater")]),
     elementwise("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ge(x[0], x[1]))
         .accepts("bif", "ge_cpu")
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::lt")), Fact::Under(Contract::NanRelaxed, &Fact::Reflexive(Given::Truth(true)))])
         .inplace()
         .out("Tensor_out").aliases(&[Alias::new("greater_equal")]),
     elementwise("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ge(x[0], x[1]))
         .accepts("bif", "ge_cpu")
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::lt"))])
         .inplace()
         .out("Scalar_out").aliases(&[Alias::new("greater_equal")]),
     elementwise(

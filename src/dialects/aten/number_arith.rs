@@ -5,13 +5,24 @@
 
 use super::number::{Num, complex_pow, is_generic, operands};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, host, one};
+use crate::dialects::{Args, Contract, Fact, Given, OpDef, Outputs, host, one};
 use crate::value::Value;
 use num_complex::Complex64;
 
+/// x + 0 = 0 + x = x
+const ZERO: Fact = Fact::TwoSided(&Fact::Identity(0.0));
+/// x · 1 = 1 · x = x
+const ONE: Fact = Fact::TwoSided(&Fact::Identity(1.0));
+/// x · 0 = 0 · x = 0
+const ABSORBS_ZERO: Fact = Fact::TwoSided(&Fact::Absorbing(0.0));
+/// What holds of any value and itself.
+const HOLDS: Fact = Fact::Reflexive(Given::Truth(true));
+/// What holds of no value and itself.
+const FAILS: Fact = Fact::Reflexive(Given::Truth(false));
+
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    host("aten::add.int(int a, int b) -> int", add),
+    host("aten::add.int(int a, int b) -> int", add).facts(&[ZERO]),
     host("aten::add.complex(complex a, complex b) -> complex", add),
     host("aten::add.float(float a, float b) -> float", add),
     host("aten::add.int_complex(int a, complex b) -> complex", add),
@@ -21,9 +32,10 @@ pub static OPS: &[OpDef] = &[
     host("aten::add.int_float(int a, float b) -> float", add),
     host("aten::add.float_int(float a, int b) -> float", add),
     host("aten::add(Scalar a, Scalar b) -> Scalar", add),
-    host("aten::sub.int(int a, int b) -> int", sub),
+    host("aten::sub.int(int a, int b) -> int", sub)
+        .facts(&[Fact::Identity(0.0), Fact::Reflexive(Given::Number(0.0))]),
     host("aten::sub.complex(complex a, complex b) -> complex", sub),
-    host("aten::sub.float(float a, float b) -> float", sub),
+    host("aten::sub.float(float a, float b) -> float", sub).facts(&[Fact::Identity(0.0)]),
     host("aten::sub.int_complex(int a, complex b) -> complex", sub),
     host("aten::sub.complex_int(complex a, int b) -> complex", sub),
     host("aten::sub.float_complex(float a, complex b) -> complex", sub),
@@ -31,9 +43,9 @@ pub static OPS: &[OpDef] = &[
     host("aten::sub.int_float(int a, float b) -> float", sub),
     host("aten::sub.float_int(float a, int b) -> float", sub),
     host("aten::sub(Scalar a, Scalar b) -> Scalar", sub),
-    host("aten::mul.int(int a, int b) -> int", mul),
+    host("aten::mul.int(int a, int b) -> int", mul).facts(&[ONE, ABSORBS_ZERO]),
     host("aten::mul.complex(complex a, complex b) -> complex", mul),
-    host("aten::mul.float(float a, float b) -> float", mul),
+    host("aten::mul.float(float a, float b) -> float", mul).facts(&[ONE]),
     host("aten::mul.int_complex(int a, complex b) -> complex", mul),
     host("aten::mul.complex_int(complex a, int b) -> complex", mul),
     host("aten::mul.float_complex(float a, complex b) -> complex", mul),
@@ -43,9 +55,9 @@ pub static OPS: &[OpDef] = &[
     host("aten::mul(Scalar a, Scalar b) -> Scalar", mul),
     host("aten::div.int(int a, int b) -> float", div),
     host("aten::div.complex(complex a, complex b) -> complex", div),
-    host("aten::div.float(float a, float b) -> float", div),
+    host("aten::div.float(float a, float b) -> float", div).facts(&[Fact::Identity(1.0)]),
     host("aten::div(Scalar a, Scalar b) -> float", div),
-    host("aten::floordiv.int(int a, int b) -> int", floordiv),
+    host("aten::floordiv.int(int a, int b) -> int", floordiv).facts(&[Fact::Identity(1.0)]),
     host("aten::floordiv.float(float a, float b) -> float", floordiv),
     host("aten::floordiv.int_float(int a, float b) -> float", floordiv),
     host("aten::floordiv.float_int(float a, int b) -> float", floordiv),
@@ -93,61 +105,83 @@ pub static OPS: &[OpDef] = &[
     host("aten::divmod.float(float x, float y) -> (float, float)", divmod),
     host("aten::divmod.int_float(int x, float y) -> (float, float)", divmod),
     host("aten::divmod.float_int(float x, int y) -> (float, float)", divmod),
-    host("aten::eq.bool(bool a, bool b) -> bool", eq),
-    host("aten::eq.int(int a, int b) -> bool", eq),
+    host("aten::eq.bool(bool a, bool b) -> bool", eq).facts(&[Fact::Negates("aten::ne"), HOLDS]),
+    host("aten::eq.int(int a, int b) -> bool", eq).facts(&[Fact::Negates("aten::ne"), HOLDS]),
     host("aten::eq.complex(complex a, complex b) -> bool", eq),
-    host("aten::eq.float(float a, float b) -> bool", eq),
+    host("aten::eq.float(float a, float b) -> bool", eq)
+        .facts(&[Fact::Negates("aten::ne"), Fact::Under(Contract::NanRelaxed, &HOLDS)]),
     host("aten::eq.int_float(int a, float b) -> bool", eq),
     host("aten::eq.float_int(float a, int b) -> bool", eq),
     host("aten::eq.float_complex(float a, complex b) -> bool", eq),
     host("aten::eq.complex_float(complex a, float b) -> bool", eq),
     host("aten::eq(Scalar a, Scalar b) -> bool", eq),
-    host("aten::ne.bool(bool a, bool b) -> bool", ne),
-    host("aten::ne.int(int a, int b) -> bool", ne),
+    host("aten::ne.bool(bool a, bool b) -> bool", ne).facts(&[Fact::Negates("aten::eq"), FAILS]),
+    host("aten::ne.int(int a, int b) -> bool", ne).facts(&[Fact::Negates("aten::eq"), FAILS]),
     host("aten::ne.complex(complex a, complex b) -> bool", ne),
-    host("aten::ne.float(float a, float b) -> bool", ne),
+    host("aten::ne.float(float a, float b) -> bool", ne)
+        .facts(&[Fact::Negates("aten::eq"), Fact::Under(Contract::NanRelaxed, &FAILS)]),
     host("aten::ne.int_float(int a, float b) -> bool", ne),
     host("aten::ne.float_int(float a, int b) -> bool", ne),
     host("aten::ne.float_complex(float a, complex b) -> bool", ne),
     host("aten::ne.complex_float(complex a, float b) -> bool", ne),
     host("aten::ne(Scalar a, Scalar b) -> bool", ne),
-    host("aten::lt.int(int a, int b) -> bool", lt),
-    host("aten::lt.float(float a, float b) -> bool", lt),
+    host("aten::lt.int(int a, int b) -> bool", lt).facts(&[Fact::Negates("aten::ge"), FAILS]),
+    host("aten::lt.float(float a, float b) -> bool", lt)
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::ge")), FAILS]),
     host("aten::lt.int_float(int a, float b) -> bool", lt),
     host("aten::lt.float_int(float a, int b) -> bool", lt),
     host("aten::lt(Scalar a, Scalar b) -> bool", lt),
-    host("aten::le.int(int a, int b) -> bool", le),
-    host("aten::le.float(float a, float b) -> bool", le),
+    host("aten::le.int(int a, int b) -> bool", le).facts(&[Fact::Negates("aten::gt"), HOLDS]),
+    host("aten::le.float(float a, float b) -> bool", le).facts(&[
+        Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::gt")),
+        Fact::Under(Contract::NanRelaxed, &HOLDS),
+    ]),
     host("aten::le.int_float(int a, float b) -> bool", le),
     host("aten::le.float_int(float a, int b) -> bool", le),
     host("aten::le(Scalar a, Scalar b) -> bool", le),
-    host("aten::gt.int(int a, int b) -> bool", gt),
-    host("aten::gt.float(float a, float b) -> bool", gt),
+    host("aten::gt.int(int a, int b) -> bool", gt).facts(&[Fact::Negates("aten::le"), FAILS]),
+    host("aten::gt.float(float a, float b) -> bool", gt)
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::le")), FAILS]),
     host("aten::gt.int_float(int a, float b) -> bool", gt),
     host("aten::gt.float_int(float a, int b) -> bool", gt),
     host("aten::gt(Scalar a, Scalar b) -> bool", gt),
-    host("aten::ge.int(int a, int b) -> bool", ge),
-    host("aten::ge.float(float a, float b) -> bool", ge),
+    host("aten::ge.int(int a, int b) -> bool", ge).facts(&[Fact::Negates("aten::lt"), HOLDS]),
+    host("aten::ge.float(float a, float b) -> bool", ge).facts(&[
+        Fact::Under(Contract::NanRelaxed, &Fact::Negates("aten::lt")),
+        Fact::Under(Contract::NanRelaxed, &HOLDS),
+    ]),
     host("aten::ge.int_float(int a, float b) -> bool", ge),
     host("aten::ge.float_int(float a, int b) -> bool", ge),
     host("aten::ge(Scalar a, Scalar b) -> bool", ge),
-    host("aten::__and__.bool(bool a, bool b) -> bool", and),
-    host("aten::__and__.int(int a, int b) -> int", and),
-    host("aten::__or__.bool(bool a, bool b) -> bool", or),
-    host("aten::__or__.int(int a, int b) -> int", or),
-    host("aten::__xor__.bool(bool a, bool b) -> bool", xor),
-    host("aten::__xor__.int(int a, int b) -> int", xor),
+    host("aten::__and__.bool(bool a, bool b) -> bool", and).facts(&[ONE, ABSORBS_ZERO, Fact::Idempotent]),
+    host("aten::__and__.int(int a, int b) -> int", and).facts(&[
+        Fact::TwoSided(&Fact::Identity(-1.0)),
+        ABSORBS_ZERO,
+        Fact::Idempotent,
+    ]),
+    host("aten::__or__.bool(bool a, bool b) -> bool", or).facts(&[
+        ZERO,
+        Fact::TwoSided(&Fact::Absorbing(1.0)),
+        Fact::Idempotent,
+    ]),
+    host("aten::__or__.int(int a, int b) -> int", or).facts(&[
+        ZERO,
+        Fact::TwoSided(&Fact::Absorbing(-1.0)),
+        Fact::Idempotent,
+    ]),
+    host("aten::__xor__.bool(bool a, bool b) -> bool", xor).facts(&[ZERO, FAILS]),
+    host("aten::__xor__.int(int a, int b) -> int", xor).facts(&[ZERO, Fact::Reflexive(Given::Number(0.0))]),
     host("aten::__lshift__.int(int a, int b) -> int", shl),
     host("aten::__rshift__.int(int a, int b) -> int", shr),
     host("aten::gcd.int(int a, int b) -> int", gcd),
     host("aten::__round_to_zero_floordiv.int(int a, int b) -> int", truncdiv),
-    host("prim::max.int(int a, int b) -> int", max),
-    host("prim::max.float(float a, float b) -> float", max),
+    host("prim::max.int(int a, int b) -> int", max).facts(&[Fact::Idempotent]),
+    host("prim::max.float(float a, float b) -> float", max).facts(&[Fact::Idempotent]),
     host("prim::max.int_float(int a, float b) -> float", max),
     host("prim::max.float_int(float a, int b) -> float", max),
     host("prim::max(Scalar a, Scalar b) -> Scalar", max),
-    host("prim::min.int(int a, int b) -> int", min),
-    host("prim::min.float(float a, float b) -> float", min),
+    host("prim::min.int(int a, int b) -> int", min).facts(&[Fact::Idempotent]),
+    host("prim::min.float(float a, float b) -> float", min).facts(&[Fact::Idempotent]),
     host("prim::min.int_float(int a, float b) -> float", min),
     host("prim::min.float_int(float a, int b) -> float", min),
     host("prim::min(Scalar a, Scalar b) -> Scalar", min),

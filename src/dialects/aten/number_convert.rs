@@ -2,7 +2,7 @@
 
 use super::number::Num;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, host, one};
+use crate::dialects::{Args, Fact, OpDef, Outputs, host, one};
 use crate::tensor::{DType, Operand, Scalar, Tensor, promote_types, result_type};
 use crate::value::Value;
 use num_complex::Complex64;
@@ -53,7 +53,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::_local_scalar_dense(Tensor self) -> Scalar", |a| one(a.tensor(0)?.item()?))
         .quantized(crate::dialects::Quantized::Reals),
     host("aten::is_nonzero(Tensor self) -> bool", |a| one(truth(a.tensor(0)?)?)),
-    host("aten::__not__(bool self) -> bool", |a| one(!a.bool(0)?)),
+    host("aten::__not__(bool self) -> bool", |a| one(!a.bool(0)?)).facts(&[Fact::Involution]),
     host("aten::chr(int i) -> str", chr),
     host("aten::ord(str string) -> int", ord),
     host("aten::hex(int i) -> str", |a| one(signed_text(a.int(0)?, |x| format!("0x{x:x}")))),

@@ -2,7 +2,7 @@
 
 use super::number::{Num, complex_div, is_generic, operands};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, host, one};
+use crate::dialects::{Args, Fact, OpDef, Outputs, host, one};
 use crate::kernels::complex;
 use crate::tensor::Scalar;
 use crate::value::Value;
@@ -118,9 +118,9 @@ pub static OPS: &[OpDef] = &[
     host("aten::angle.float(float a) -> float", angle),
     host("aten::angle.complex(complex a) -> float", angle),
     host("aten::angle.Scalar(Scalar a) -> Scalar", angle),
-    host("aten::neg.int(int a) -> int", neg),
-    host("aten::neg.float(float a) -> float", neg),
-    host("aten::neg.complex(complex a) -> complex", neg),
+    host("aten::neg.int(int a) -> int", neg).facts(&[Fact::Involution]),
+    host("aten::neg.float(float a) -> float", neg).facts(&[Fact::Involution]),
+    host("aten::neg.complex(complex a) -> complex", neg).facts(&[Fact::Involution]),
     host("aten::neg.Scalar(Scalar a) -> Scalar", neg),
     host("aten::ceil.int(int a) -> int", ceil),
     host("aten::ceil.float(float a) -> int", ceil),

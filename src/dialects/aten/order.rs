@@ -3,7 +3,7 @@
 use super::list::{fresh, nothing};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes;
-use crate::dialects::{Args, OpDef, Outputs, Run, container, host, one};
+use crate::dialects::{Args, Fact, Given, OpDef, Outputs, Run, container, host, one};
 use crate::ir::TypeKind;
 use crate::tensor::{Scalar, Tensor};
 use crate::value::Value;
@@ -27,7 +27,8 @@ pub static OPS: &[OpDef] = &[
     host("aten::eq.str_list(str[] a, str[] b) -> bool", |a| one(same_items(a)?)),
     host("aten::eq.device(Device a, Device b) -> bool", |a| one(a.value(0)?.is_same(a.value(1)?))),
     host("aten::eq.enum(AnyEnumType a, AnyEnumType b) -> bool", |a| one(same_member(a)?)),
-    host("aten::eq.str(str a, str b) -> bool", |a| one(a.str(0)? == a.str(1)?)),
+    host("aten::eq.str(str a, str b) -> bool", |a| one(a.str(0)? == a.str(1)?))
+        .facts(&[Fact::Negates("aten::ne"), Fact::Reflexive(Given::Truth(true))]),
     host("aten::ne.int_list(int[] a, int[] b) -> bool", |a| one(!same_items(a)?)),
     host("aten::ne.float_list(float[] a, float[] b) -> bool", |a| one(!same_items(a)?)),
     host("aten::ne.Tensor_list(Tensor[] a, Tensor[] b) -> bool", |a| one(!same_items(a)?)),
@@ -35,26 +36,23 @@ pub static OPS: &[OpDef] = &[
     host("aten::ne.str_list(str[] a, str[] b) -> bool", |a| one(!same_items(a)?)),
     host("aten::ne.device(Device a, Device b) -> bool", |a| one(!a.value(0)?.is_same(a.value(1)?))),
     host("aten::ne.enum(AnyEnumType a, AnyEnumType b) -> bool", |a| one(!same_member(a)?)),
-    host("aten::ne.str(str a, str b) -> bool", |a| one(a.str(0)? != a.str(1)?)),
-    host("aten::lt.str(str a, str b) -> bool", |a| one(a.str(0)? < a.str(1)?)),
-    host("aten::le.str(str a, str b) -> bool", |a| one(a.str(0)? <= a.str(1)?)),
-    host("aten::gt.str(str a, str b) -> bool", |a| one(a.str(0)? > a.str(1)?)),
-    host("aten::ge.str(str a, str b) -> bool", |a| one(a.str(0)? >= a.str(1)?)),
+    host("aten::ne.str(str a, str b) -> bool", |a| one(a.str(0)? != a.str(1)?))
+        .facts(&[Fact::Negates("aten::eq"), Fact::Reflexive(Given::Truth(false))]),
+    host("aten::lt.str(str a, str b) -> bool", |a| one(a.str(0)? < a.str(1)?))
+        .facts(&[Fact::Negates("aten::ge"), Fact::Reflexive(Given::Truth(false))]),
+    host("aten::le.str(str a, str b) -> bool", |a| one(a.str(0)? <= a.str(1)?))
+        .facts(&[Fact::Negates("aten::gt"), Fact::Reflexive(Given::Truth(true))]),
+    host("aten::gt.str(str a, str b) -> bool", |a| one(a.str(0)? > a.str(1)?))
+        .facts(&[Fact::Negates("aten::le"), Fact::Reflexive(Given::Truth(false))]),
+    host("aten::ge.str(str a, str b) -> bool", |a| one(a.str(0)? >= a.str(1)?))
+        .facts(&[Fact::Negates("aten::lt"), Fact::Reflexive(Given::Truth(true))]),
     host("aten::__is__(t1 self, t2 obj) -> bool", |a| one(a.value(0)?.is_same(a.value(1)?)))
         .infer(|operands| shapes::identity(operands, true))
-        .facts(&[
-            crate::dialects::Fact::Metadata,
-            crate::dialects::Fact::Nested,
-            crate::dialects::Fact::Compares,
-        ])
+        .facts(&[Fact::Metadata, Fact::Nested, Fact::Compares, Fact::Negates("aten::__isnot__")])
         .doc("whether two values are the same object"),
     host("aten::__isnot__(t1 self, t2 obj) -> bool", |a| one(!a.value(0)?.is_same(a.value(1)?)))
         .infer(|operands| shapes::identity(operands, false))
-        .facts(&[
-            crate::dialects::Fact::Metadata,
-            crate::dialects::Fact::Nested,
-            crate::dialects::Fact::Compares,
-        ])
+        .facts(&[Fact::Metadata, Fact::Nested, Fact::Compares, Fact::Negates("aten::__is__")])
         .doc("whether two values are different objects"),
     host("aten::__contains__.int_list(int[] l, int item) -> bool", |a| one(find(a)?.is_some())),
     host("aten::__contains__.str_list(str[] l, str item) -> bool", |a| one(find(a)?.is_some())),

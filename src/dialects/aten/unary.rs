@@ -284,6 +284,7 @@ pub static OPS: &[OpDef] = &[
         .out_found("out"),
     elementwise("aten::logical_not(Tensor self) -> Tensor", Promote::Bool)
         .scalar(|p, x| p.is_zero(x[0]))
+        .facts(&[Fact::Involution])
         .inplace()
         .out("out"),
     elementwise("aten::signbit(Tensor self) -> Tensor", Promote::Bool)

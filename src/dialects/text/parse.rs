@@ -3,7 +3,7 @@
 use super::{DialectText, GradText, KEYWORDS, OpText};
 use crate::diag::{Diagnostic, Result, Source, Span, nearest};
 use crate::dialects::constraint::{Comparison, Condition, Declaration, Law, Parameter, ParameterKind};
-use crate::dialects::op_def::{Fact, Tolerance};
+use crate::dialects::op_def::{Fact, Given, Tolerance};
 use crate::dialects::{Contract, Effects};
 use crate::ir::{Attr, Symbol};
 use pest::Parser;
@@ -326,36 +326,57 @@ impl Reader<'_> {
     fn fact(&self, pair: &Pair<'_, R>) -> Result<Fact> {
         let mut parts = pair.clone().into_inner().peekable();
         let weaker = parts.next_if(|part| part.as_rule() == R::weaker);
+        let sided = parts.next_if(|part| part.as_rule() == R::sided);
         let word = parts.next().map_or("", |p| p.as_str());
-        if let Some(contract) = weaker.and_then(|part| Contract::named(part.as_str())) {
-            let inner: &'static Fact = Box::leak(Box::new(self.equation(pair, word, parts.next())?));
-            return match inner {
-                Fact::Detached => {
-                    Err(self.error(pair, "'detached' is not an equation, so it has no contract"))
-                }
-                _ => Ok(Fact::Under(contract, inner)),
-            };
+        let mut fact = self.equation(pair, word, parts.next())?;
+        if fact == Fact::Detached && (weaker.is_some() || sided.is_some()) {
+            let message = "'detached' is not an equation, so it has neither contract nor sides";
+            return Err(self.error(pair, message));
         }
-        self.equation(pair, word, parts.next())
+        if sided.is_some() {
+            fact = Fact::TwoSided(Box::leak(Box::new(fact)));
+        }
+        if let Some(contract) = weaker.and_then(|part| Contract::named(part.as_str())) {
+            fact = Fact::Under(contract, Box::leak(Box::new(fact)));
+        }
+        Ok(fact)
     }
 
-    fn equation(&self, pair: &Pair<'_, R>, word: &str, number: Option<Pair<'_, R>>) -> Result<Fact> {
-        let number = number.and_then(|p| p.as_str().parse::<f64>().ok());
-        match (word, number) {
-            ("commutative", None) => Ok(Fact::Commutative),
-            ("associative", None) => Ok(Fact::Associative),
-            ("identity", Some(e)) => Ok(Fact::Identity(e)),
-            ("odd", None) => Ok(Fact::Odd),
-            ("even", None) => Ok(Fact::Even),
-            ("idempotent", None) => Ok(Fact::Idempotent),
-            ("involution", None) => Ok(Fact::Involution),
-            ("detached", None) => Ok(Fact::Detached),
-            ("identity", None) => Err(self.error(pair, "the fact 'identity' needs its number: identity(0)")),
+    fn equation(&self, pair: &Pair<'_, R>, word: &str, of: Option<Pair<'_, R>>) -> Result<Fact> {
+        let truth = of.as_ref().filter(|p| p.as_rule() == R::boolean);
+        let truth = truth.map(|p| p.as_str().eq_ignore_ascii_case("true"));
+        let other = of.as_ref().filter(|p| p.as_rule() == R::other).map(|p| p.as_str());
+        // Of truth values 1 is true.
+        let number = match truth {
+            Some(truth) => Some(f64::from(u8::from(truth))),
+            None => of.as_ref().and_then(|p| p.as_str().parse::<f64>().ok()),
+        };
+        match (word, number, other) {
+            ("commutative", None, None) => Ok(Fact::Commutative),
+            ("associative", None, None) => Ok(Fact::Associative),
+            ("identity", Some(e), _) => Ok(Fact::Identity(e)),
+            ("absorbing", Some(e), _) => Ok(Fact::Absorbing(e)),
+            ("reflexive", Some(e), _) => Ok(Fact::Reflexive(truth.map_or(Given::Number(e), Given::Truth))),
+            ("negates", _, Some(other)) => Ok(Fact::Negates(Box::leak(Box::from(other)))),
+            ("odd", None, None) => Ok(Fact::Odd),
+            ("even", None, None) => Ok(Fact::Even),
+            ("idempotent", None, None) => Ok(Fact::Idempotent),
+            ("involution", None, None) => Ok(Fact::Involution),
+            ("detached", None, None) => Ok(Fact::Detached),
+            ("identity" | "absorbing" | "reflexive", None, None) => {
+                Err(self.error(pair, format!("the fact '{word}' needs its number: {word}(0)")))
+            }
+            ("negates", _, None) => {
+                Err(self.error(pair, "the fact 'negates' needs the name of an op: negates(aten::ne)"))
+            }
             _ => {
                 let known = [
                     "commutative",
                     "associative",
                     "identity",
+                    "absorbing",
+                    "reflexive",
+                    "negates",
                     "odd",
                     "even",
                     "idempotent",
