@@ -25,6 +25,7 @@ use crate::lowering::Lowered;
 use crate::passes;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
+pub(super) use sites::{shown_line, span};
 use sites::{site, span_of};
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ mod tests;
 pub mod traceback;
 
 pub use arguments::{converted, dtype_argument};
-pub use checks::{GuardKind, GuardState};
+pub use checks::{GuardKind, GuardState, Miss};
 pub use composites::ScriptComposites;
 pub use derivatives::typed;
 pub use executor::{Making, PlanReport, Stage};

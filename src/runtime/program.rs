@@ -160,16 +160,22 @@ impl Program {
     /// What plans that are kept, and functions that ran without one, ask before they go on, and how often it held: in order of
     /// functions, plans before code without one, by number.
     pub fn guards(&self) -> Vec<GuardState> {
-        let mut out = self.0.executor.as_ref().map(Executor::guards).unwrap_or_default();
+        let shown = |span: &Span| self.shown_line(span);
+        let mut out = self.0.executor.as_ref().map(|executor| executor.guards(&shown)).unwrap_or_default();
         for (function, code) in self.0.codes.read().iter() {
-            out.extend(code.guards.iter().enumerate().map(|(number, check)| {
-                let ((held, missed), forced) = (check.counts(), check.is_forced());
-                let (function, of) = (*function, check.of.clone());
-                GuardState { function, plan: None, number, kind: check.kind, of, held, missed, forced }
+            let guards = code.guards.iter().enumerate();
+            out.extend(guards.map(|(number, check)| {
+                check.asked().state((*function, None), number, check.is_forced(), &shown)
             }));
         }
         out.sort_by_key(|guard| (guard.function.as_str(), guard.plan.is_none()));
         out
+    }
+
+    /// A place with its line: `f.py:3: return x + 1`, of the original code where the code was generated. Empty where nothing is known.
+    fn shown_line(&self, span: &Span) -> String {
+        let original = self.0.origins.get().and_then(|origins| origins(span));
+        super::code::shown_line(original.as_ref().unwrap_or(span))
     }
 
     /// The graphs of the plans that were made and are kept, each with the function that it is a plan of.

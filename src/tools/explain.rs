@@ -3,6 +3,7 @@
 
 mod borders;
 mod folded;
+mod guards;
 mod memory;
 mod untyped;
 
@@ -23,7 +24,7 @@ use crate::dialects::{GraphId, Run};
 use crate::ir::{Graph, Module, OpId, Symbol};
 use crate::passes::manager::Settings;
 use crate::passes::{Context, why_outside};
-use crate::runtime::{GuardState, Program};
+use crate::runtime::Program;
 use crate::value::Value;
 use clap::Args;
 use folded::Folded;
@@ -50,6 +51,10 @@ pub struct Options {
     entry: String,
     #[command(flatten)]
     inputs: InputOptions,
+    /// Call it with other inputs too, before the calls that are examined: words as for --input, once for each call. Guards that miss
+    /// then show what they expected and what they found
+    #[arg(long, value_name = "WORDS")]
+    again: Vec<String>,
     /// Calls with their backward, of gradients by what bears these names: 'x,conv1.*'
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     wrt: Vec<String>,
@@ -113,6 +118,11 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
+    let mut others = Vec::new();
+    for text in &options.again {
+        let words = InputOptions { input: vec![text.clone()], args: Vec::new() };
+        others.push(words.resolve(&loaded, &entry, io)?);
+    }
     let name = options.file.display().to_string();
     let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
     let settings = Settings { log: log.clone(), ..prepare::called(&loaded.program, &entry) };
@@ -120,7 +130,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let program = prepare::placed(program, options.device.open(io)?.as_ref());
     let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT));
     let program = options.kept.apply(program).logging(&log);
-    let call = |run: &Run, io: &Io<'_>| {
+    let call = |given: &inputs::Inputs, run: &Run, io: &Io<'_>| {
         let arguments = given.values(options.seed, io.directory)?;
         if options.wrt.is_empty() {
             return program.run(&entry, arguments, run).map(drop);
@@ -129,7 +139,11 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         let answer = program.run(&entry, arguments, run)?;
         grad::gradients(&answer, &wanted, run, |_| ()).map(drop)
     };
-    let seen = look(&run, || call(&run, io));
+    if !others.is_empty() {
+        call(&given, &run, io)?;
+    }
+    others.iter().try_for_each(|other| call(other, &run, io))?;
+    let seen = look(&run, || call(&given, &run, io));
     io.message(&program.take_log());
     let seen = seen?;
     let seen = seen.lock();
@@ -206,7 +220,7 @@ fn report(program: &Program, seen: &Seen, with_graph: bool) -> String {
         out.push_str(&Folded::of(&graph, makings.get(&id).map(|made| &**made)).to_text());
         out.push_str(&borders::to_text(&borders::of(&graph, program.registry())));
         out.push_str(&untyped::to_text(&untyped::of(&graph, program.registry())));
-        out.push_str(&guards_text("guards", guards.iter().filter(|guard| guard.plan == Some(id))));
+        out.push_str(&guards::to_text("guards", guards.iter().filter(|guard| guard.plan == Some(id))));
         if let Some(made) = makings.get(&id) {
             out.push_str(&making::text(made));
         }
@@ -215,7 +229,7 @@ fn report(program: &Program, seen: &Seen, with_graph: bool) -> String {
         }
     }
     let unplanned = guards.iter().filter(|guard| guard.plan.is_none());
-    out.push_str(&guards_text("guards of functions that run without plans", unplanned));
+    out.push_str(&guards::to_text("guards of functions that run without plans", unplanned));
     out.push_str(&program.fusion_report().to_text());
     out
 }
@@ -252,19 +266,6 @@ fn memory_of(graph: &Graph, seen: &Seen) -> Memory {
     trace.map(|trace| Memory::of(graph, trace)).unwrap_or_default()
 }
 
-/// A table of guards under a title; empty where there are none.
-fn guards_text<'a>(title: &str, guards: impl Iterator<Item = &'a GuardState>) -> String {
-    let mut table = Table::new([">guard", "asks", "of", ">held", ">missed"]);
-    let mut any = false;
-    for guard in guards {
-        any = true;
-        let forced = if guard.forced { " (made to miss)" } else { "" };
-        let (held, missed) = (guard.held.to_string(), format!("{}{forced}", guard.missed));
-        table.row([guard.number.to_string(), guard.kind.name().to_string(), guard.of.clone(), held, missed]);
-    }
-    if any { format!("{title}\n{table}") } else { String::new() }
-}
-
 /// All of it for programs.
 fn json(program: &Program, seen: &Seen) -> Json {
     let guards = program.guards();
@@ -279,7 +280,7 @@ fn json(program: &Program, seen: &Seen) -> Json {
             "function": function.as_str(),
             "inputs": graph.inputs().iter().map(input).collect::<Vec<Json>>(),
             "ops": ops_json(&graph, program, seen),
-            "guards": guards.iter().filter(|guard| guard.plan == Some(id)).map(guard_json).collect::<Vec<Json>>(),
+            "guards": guards.iter().filter(|guard| guard.plan == Some(id)).map(guards::to_json).collect::<Vec<Json>>(),
             "borders": borders::to_json(&borders::of(&graph, program.registry())),
             "untyped": untyped::to_json(&untyped::of(&graph, program.registry())),
             "folded": Folded::of(&graph, made).to_json(),
@@ -290,15 +291,10 @@ fn json(program: &Program, seen: &Seen) -> Json {
         "plans": plans.map(plan).collect::<Vec<Json>>(),
         "calls": plans_json(&program.plan_report()),
         "guards_without_plans":
-            guards.iter().filter(|guard| guard.plan.is_none()).map(guard_json).collect::<Vec<Json>>(),
+            guards.iter().filter(|guard| guard.plan.is_none()).map(guards::to_json).collect::<Vec<Json>>(),
         "fusion": fusion_json(&program.fusion_report()),
         "making": making::json(program),
     })
-}
-
-fn guard_json(guard: &GuardState) -> Json {
-    json!({"function": guard.function.as_str(), "number": guard.number, "asks": guard.kind.name(),
-        "of": guard.of, "held": guard.held, "missed": guard.missed, "forced": guard.forced})
 }
 
 /// The ops of a plan that ran, each with the reason why it is in no group.
