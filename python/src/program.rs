@@ -19,7 +19,7 @@ use flambeau::resources::Once;
 use flambeau::resources::scope::Scope;
 use flambeau::runtime::Program;
 use flambeau::toolkit::{self, Toolkit};
-use flambeau::tools::{explain, view, weights};
+use flambeau::tools::{debug_state, explain, view, weights};
 use flambeau::value::{Object, Value};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
@@ -569,9 +569,12 @@ impl PyProgram {
         Ok(found.map(|graph| PyGraph::new((*graph).clone(), Arc::clone(&self.core))))
     }
 
-    /// How often calls ran by a plan, how often without, and why.
-    fn plan_report(&self) -> PyResult<String> {
-        Ok(format!("{:?}", self.core.fast().map_err(errors::of_program)?.plan_report()))
+    /// What the executor holds for a function, as JSON: its plans with graph, code and guards, what runs without one; None before
+    /// the first call.
+    fn debug_state(&self, name: &str) -> PyResult<Option<String>> {
+        let function = self.function(name)?.name;
+        let program = self.core.fast().map_err(errors::of_program)?;
+        Ok(debug_state::of_function(program, function).map(|state| state.to_string()))
     }
 
     /// What becomes of a call: its plan, op by op with time and bytes, and what was fused; or why there is no plan.

@@ -233,6 +233,22 @@ class Switches(unittest.TestCase):
             self.assertIn(f"Float({n}, ", str(self.f.graph_for(flambeau.ones(n))))
         self.assertEqual(len(self.f._c.plan_graphs("f")), 2)
 
+    def test_debug_state(self) -> None:
+        self.assertEqual(self.f.get_debug_state().execution_plans, {})
+        for n in (2, 3, 2):
+            self.f(flambeau.ones(n))
+        state = self.f.get_debug_state()
+        kinds = sorted(state.execution_plans)
+        self.assertEqual([kind[0].partition(",")[0] for kind in kinds], ["x : Float(2", "x : Float(3"])
+        plans = [state.execution_plans[kind] for kind in kinds]
+        self.assertEqual([plan.calls for plan in plans], [2, 1])
+        for n, plan in zip((2, 3), plans):
+            self.assertIn(f"Float({n}, ", plan.graph)
+            self.assertIn("return", plan.code)
+            self.assertEqual(plan.guards[0]["asks"], "arguments")
+        self.assertIsNone(state.fallback)
+        self.assertIn("graph(%x", state.graph)
+
     def test_fusion_strategy(self) -> None:
         former = flambeau.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 1)])
         try:

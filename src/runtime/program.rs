@@ -13,6 +13,7 @@ use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{GraphId, Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
+use crate::passes::manager::Limits;
 use crate::passes::{check_strict_fusion, refused_call};
 use crate::tensor::DeviceMemory;
 use crate::value::{Object, Value};
@@ -44,6 +45,8 @@ pub(super) struct Inner {
     pub(super) differentiates_from: usize,
     /// Whether all work is to be in fusion groups.
     strict_fusion: bool,
+    /// How many changes the passes that make plans may make.
+    limits: Limits,
     /// The guard that is to miss.
     forced: Option<Arc<Forced>>,
     /// Original places of the code, where it was generated.
@@ -68,6 +71,7 @@ struct Setting {
     strict_fusion: bool,
     /// Bytes that a call may keep for its backward.
     max_kept: Option<u64>,
+    limits: Limits,
 }
 
 /// Finds the original place of a place in generated code.
@@ -172,6 +176,11 @@ impl Program {
         out
     }
 
+    /// What makes plans, and the code of functions that were called without one.
+    pub(super) fn executor_and_codes(&self) -> (Option<&Executor>, HashMap<Symbol, Arc<Code>>) {
+        (self.0.executor.as_ref(), self.0.codes.read().clone())
+    }
+
     /// A place with its line: `f.py:3: return x + 1`, of the original code where the code was generated. Empty where nothing is known.
     fn shown_line(&self, span: &Span) -> String {
         let original = self.0.origins.get().and_then(|origins| origins(span));
@@ -192,6 +201,12 @@ impl Program {
     /// compiled or refused, and at level `debug` each call; and of the passes that make plans, under their names.
     pub fn logging(&self, spec: &LogSpec) -> Program {
         self.with_module(self.0.module.clone(), Setting { log: spec.clone(), ..self.setting() })
+    }
+
+    /// The same program with a limit of the changes that the passes may make that make its plans. They share it with all that
+    /// have a copy: a tool gives it to the passes over the program too.
+    pub fn limiting(&self, limits: &Limits) -> Program {
+        self.with_module(self.0.module.clone(), Setting { limits: limits.clone(), ..self.setting() })
     }
 
     /// What became of the fusion groups of all runs so far. Programs made of this one count for themselves.
@@ -216,6 +231,7 @@ impl Program {
             fails: inner.forced.as_ref().map(|forced| forced.number()),
             strict_fusion: inner.strict_fusion,
             max_kept: inner.executor.as_ref().and_then(Executor::max_kept),
+            limits: inner.limits.clone(),
         }
     }
 
@@ -530,6 +546,7 @@ impl Inner {
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
             strict_fusion: setting.strict_fusion,
+            limits: setting.limits,
             forced,
             is_prepared: setting.is_prepared,
             differentiates_from: setting.differentiates_from.unwrap_or(DIFFERENTIATES_FROM),
@@ -547,6 +564,7 @@ impl Inner {
             fusion: &self.fusion,
             packs: None,
             strict_fusion: self.strict(),
+            limits: &self.limits,
             forced: self.forced.as_ref().map(|forced| ForcedFrom { forced, first: 0 }),
         }
     }

@@ -15,9 +15,10 @@ use super::load::load_shown;
 use super::making;
 use super::numerics::Numerics;
 use super::observe::{Event, Watch, kernel_name};
-use super::prepare::{self, DeviceOptions, GuardOptions, KeptOptions, PlanOptions};
+use super::prepare::{self, ChangeOptions, DeviceOptions, GuardOptions, KeptOptions, PlanOptions};
 use super::table::{Table, bytes, time};
 use super::threads::ThreadOptions;
+use super::trace::bytes_of;
 use crate::diag::Result;
 use crate::dialects::fusion::{self, layer};
 use crate::dialects::{GraphId, Run};
@@ -25,9 +26,9 @@ use crate::ir::{Graph, Module, OpId, Symbol};
 use crate::passes::manager::Settings;
 use crate::passes::{Context, why_outside};
 use crate::runtime::Program;
-use crate::value::Value;
 use clap::Args;
 use folded::Folded;
+pub use guards::to_json as guard_json;
 use hashbrown::{HashMap, HashSet};
 use memory::{Memory, Trace};
 use parking_lot::Mutex;
@@ -78,6 +79,8 @@ pub struct Options {
     /// 'simplify:>assign-layouts' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
+    #[command(flatten)]
+    changes: ChangeOptions,
     /// Print the graph of the plan too
     #[arg(long)]
     graph: bool,
@@ -125,11 +128,13 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     }
     let name = options.file.display().to_string();
     let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
-    let settings = Settings { log: log.clone(), ..prepare::called(&loaded.program, &entry) };
+    let limits = options.changes.limits(toolkit.passes())?;
+    let settings =
+        Settings { log: log.clone(), limits: limits.clone(), ..prepare::called(&loaded.program, &entry) };
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = prepare::placed(program, options.device.open(io)?.as_ref());
     let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT));
-    let program = options.kept.apply(program).logging(&log);
+    let program = options.kept.apply(program).logging(&log).limiting(&limits);
     let call = |given: &inputs::Inputs, run: &Run, io: &Io<'_>| {
         let arguments = given.values(options.seed, io.directory)?;
         if options.wrt.is_empty() {
@@ -196,14 +201,7 @@ fn take_in(seen: &mut Seen, graph: Option<GraphId>, event: &Event<'_>) {
     }
     let cost = seen.costs.entry((graph, *op)).or_default();
     cost.time += begin.elapsed();
-    cost.bytes = results.iter().map(tensor_bytes).sum();
-}
-
-fn tensor_bytes(value: &Value) -> u64 {
-    match value {
-        Value::Tensor(t) => (t.numel() as u64).saturating_mul(t.dtype().size() as u64),
-        _ => 0,
-    }
+    cost.bytes = bytes_of(results);
 }
 
 /// Plans for other arguments than those of the calls are left out.

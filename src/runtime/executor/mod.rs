@@ -18,6 +18,7 @@ mod recording;
 mod replay;
 mod results;
 mod spec;
+mod state;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -27,6 +28,7 @@ pub use counters::PlanReport;
 pub use making::{Making, Stage};
 pub use spec::ArgumentSpec;
 pub(super) use spec::refined;
+pub use state::PlanState;
 
 use super::checks::{Asked, Forced};
 use super::code;

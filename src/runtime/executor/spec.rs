@@ -56,6 +56,11 @@ impl Kind {
         Kind(names.zip(arguments).map(one).chain([mode.to_string()]).collect())
     }
 
+    /// Of each argument, then the grad mode.
+    pub(super) fn parts(&self) -> &[String] {
+        &self.0
+    }
+
     pub(super) fn to_text(&self) -> String {
         self.0.join(", ")
     }

@@ -49,8 +49,8 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The same for programs.
-pub(super) fn to_json(guard: &GuardState) -> Json {
+/// A guard for programs.
+pub fn to_json(guard: &GuardState) -> Json {
     let miss = guard.miss.as_ref().map(|miss| json!({"expected": miss.expected, "seen": miss.seen}));
     json!({"function": guard.function.as_str(), "number": guard.number, "asks": guard.kind.name(),
         "of": guard.of, "expects": guard.expects, "source": guard.source, "held": guard.held,
