@@ -317,8 +317,7 @@ impl Machine<'_> {
                 self.store_all(step, results)?;
             }
             Action::JumpIfOf(ty, to, check) => {
-                let value = self.operand(step, 0)?;
-                let (records, value) = (self.run.grad_enabled(), &value);
+                let (value, records) = (&self.operand(step, 0)?, self.run.grad_enabled());
                 let seen = || profiling::shown(value, records).to_string();
                 if check.answer(|| profiling::holds(ty, value, records), seen) {
                     self.jump(*to);

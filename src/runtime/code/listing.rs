@@ -19,7 +19,7 @@ impl Code {
             let results =
                 if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) };
             let line = format!("{n:>4}  {results}{} {}", text(&step.action), operands.join(", "));
-            let _ = writeln!(out, "{}{}", "    ".repeat(depth), line.trim_end());
+            let _ = writeln!(out, "{:indent$}{}", "", line.trim_end(), indent = 4 * depth);
             for code in inner(&step.action) {
                 code.list(out, depth + 1);
             }
