@@ -51,6 +51,6 @@ pub use checks::{GuardKind, GuardState, Miss};
 pub use composites::ScriptComposites;
 pub use debug_state::{DebugState, FunctionState};
 pub use derivatives::typed;
-pub use executor::{Making, PlanReport, PlanState, Stage};
+pub use executor::{ArgumentSpec, Making, PlanReport, PlanState, Stage};
 pub use instance::is_instance;
 pub use program::{Origins, Program, graph_function, prepare, run_graph};
