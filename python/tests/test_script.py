@@ -1,5 +1,6 @@
 """Scripts and traces without PyTorch: sources, places of errors, globals, classes, files."""
 
+import contextlib
 import enum
 import io
 import math
@@ -248,6 +249,24 @@ class Switches(unittest.TestCase):
             self.assertEqual(plan.guards[0]["asks"], "arguments")
         self.assertIsNone(state.fallback)
         self.assertIn("graph(%x", state.graph)
+
+    def test_logging(self) -> None:
+        switches = flambeau._C
+        stream = io.StringIO()
+        with self.assertRaises(Exception):
+            switches._jit_set_logging_option("no-such-pass")
+        switches._jit_set_logging_option("propagate-shapes")
+        switches._jit_set_logging_stream("stdout")
+        try:
+            self.assertEqual(switches._jit_get_logging_option(), "propagate-shapes")
+            with contextlib.redirect_stdout(stream):
+                self.f(flambeau.ones(3))
+        finally:
+            switches._jit_set_logging_stream("stderr")
+            switches._jit_set_logging_option("")
+        self.assertIn("[UPDATE propagate-shapes] finds Float(3", stream.getvalue())
+        with self.assertRaises(RuntimeError):
+            switches._jit_set_logging_stream("file")
 
     def test_fusion_strategy(self) -> None:
         former = flambeau.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 1)])
