@@ -6,7 +6,7 @@
 CARGO ?= cargo
 SHARED ?= ../shared
 
-.PHONY: capi test-python test-ecosystem wheel run test setup build lint unit conformance bench gpu sanitize bless help
+.PHONY: capi test-python test-ecosystem wheel run test setup build lint unit conformance bench tables gpu sanitize bless help
 
 help:            ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -68,6 +68,9 @@ capi: setup      ## Builds the libraries for C and C++, with LLVM inside, into t
 
 bench: build     ## Criterion benchmarks, each with its peer
 	$(CARGO) bench
+
+tables: build    ## README's performance tables (hours, on a quiet machine; PEERS is a Python that has the peers)
+	@python3 scripts/tables.py target/release/flambeau --peers $(or $(PEERS),python3) --shared $(SHARED)
 
 gpu: build       ## Recorded answers and whole models on this machine's GPU, beside PyTorch's CUDA (needs PyTorch for the models)
 	@python3 scripts/gpu.py target/release/flambeau tests/golden/programs.jsonl tests/golden/modules.jsonl $(wildcard $(SHARED)/conformance/ops.jsonl)

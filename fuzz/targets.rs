@@ -6,7 +6,7 @@ pub mod engines;
 #[path = "programs.rs"]
 pub mod programs;
 
-use flambeau::backends::cache::entry;
+use flambeau::backends::cache::{KEY_BYTES, KernelCache, Key, LIMIT, entry};
 use flambeau::diag::{Diagnostic, ErrorKind, Result, Source};
 use flambeau::dialects::{Laws, Registry, Strictness};
 use flambeau::frontend::archive::{Archive, DebugRanges, Limits, pickle, write};
@@ -18,6 +18,9 @@ use flambeau::passes;
 use flambeau::passes::manager::{Runner, Settings};
 use flambeau::rewrite;
 use flambeau::toolkit::Toolkit;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(Registry::builtin);
@@ -39,6 +42,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("archive", archive),
     ("exported", exported),
     ("kernel", kernel),
+    ("cache", cache),
 ];
 
 /// Runs a target on one input.
@@ -190,6 +194,97 @@ fn kernel(data: &[u8]) {
     let Ok(read) = entry::decode(&file) else { return };
     assert_eq!(entry::encode(&read), file, "what is read is what was written");
     assert!(entry::decode(&file[..file.len() - 1]).is_err(), "a file that is cut is none");
+}
+
+/// The key of the kernel that is asked for, and of another one in the same folder.
+const KEYS: [Key; 2] = [Key::from_bytes([1; KEY_BYTES]), Key::from_bytes([2; KEY_BYTES])];
+
+/// A folder of the cache in which something happened to a kernel's file: the kernel is given as it was written where its file still
+/// is what was written, and else it is not there. The first byte says what happens, the next two where, the rest is the
+/// kernel's code and what is written over it.
+fn cache(data: &[u8]) {
+    let [what, low, high, code @ ..] = data else { return };
+    let place = usize::from(u16::from_le_bytes([*low, *high]));
+    let scratch = Scratch::new();
+    let cache = KernelCache::new(scratch.0.join("kernels"), LIMIT);
+    let path = |key: &Key| cache.folder().join(format!("{}.kernel", key.hex()));
+    cache.put(&KEYS[0], "asked for", code);
+    cache.put(&KEYS[1], "another", &[*what; 9]);
+    let file = path(&KEYS[0]);
+    let written = fs::read(&file).expect("the kernel was written");
+    let mut bytes = written.clone();
+    let at = place % bytes.len();
+    match what % 10 {
+        0 => bytes.truncate(at),
+        1 => bytes.extend_from_slice(code),
+        2 => bytes[at] ^= code.first().copied().unwrap_or(0),
+        3 => bytes.iter_mut().skip(at).zip(code).for_each(|(byte, new)| *byte = *new),
+        4 => bytes = code.to_vec(),
+        // Whole, under the name of another key.
+        5 => bytes = fs::read(path(&KEYS[1])).expect("the other kernel was written"),
+        // Changed, with a checksum that fits again.
+        6 => {
+            bytes.truncate(bytes.len() - 32);
+            let at = place % bytes.len();
+            bytes[at] ^= code.first().copied().unwrap_or(0);
+            bytes = entry::sealed(bytes);
+        }
+        _ => {}
+    }
+    fs::write(&file, &bytes).expect("its own folder");
+    let mut is_whole = bytes == written;
+    match what % 10 {
+        7 => fs::remove_file(&file).expect("it is there"),
+        8 => {
+            fs::remove_file(&file).expect("it is there");
+            fs::create_dir(&file).expect("nothing is there");
+        }
+        // Longer than any kernel; the file has no blocks for that.
+        9 => File::options()
+            .write(true)
+            .open(&file)
+            .and_then(|f| f.set_len(entry::MAX_FILE + 1))
+            .expect("a sparse file"),
+        _ => {}
+    }
+    is_whole &= what % 10 < 7;
+    let listed = cache.list().expect("the folder is its own");
+    let own = listed.iter().find(|listed| listed.key == KEYS[0]);
+    let found = cache.get(&KEYS[0]);
+    match (&found, entry::decode_for(&bytes, &KEYS[0])) {
+        // With a checksum that fits, the name and the code are what the file says.
+        (Some(found), Ok(entry)) if what % 10 < 7 => assert_eq!(found, entry.code),
+        (Some(_), _) => panic!("a file that is not whole was used"),
+        (None, _) => assert!(!is_whole, "a whole file was not used"),
+    }
+    assert_eq!(
+        own.is_some_and(|listed| listed.name.is_ok()),
+        found.is_some(),
+        "what is listed as whole is used"
+    );
+    assert_eq!(cache.get(&KEYS[1]).as_deref(), Some(&[*what; 9][..]), "the other file is not concerned");
+    // What is compiled instead takes its place, unless that is a folder.
+    cache.put(&KEYS[0], "again", b"new code");
+    assert_eq!(cache.get(&KEYS[0]).as_deref(), (what % 10 != 8).then_some(&b"new code"[..]));
+}
+
+/// A folder of its own, which goes with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("flambeau-fuzz-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).expect("the system's temporary folder takes files");
+        Scratch(folder)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Whole archives. An input that starts with an even byte is a file as it is; one that starts with an odd

@@ -43,7 +43,8 @@ TYPED = {
     ".": {
         "get_num_threads": "int", "set_num_threads": "None", "grad_enabled": "bool", "set_grad_enabled": "bool", "known_op": "bool", "is_subtype": "bool",
         "parse_ir": "Graph", "from_array": "Tensor", "tensor_of": "Tensor", "tensor_from_bytes": "Tensor", "load_bytes": "Program",
-        "load_path": "Program", "compile": "Program", "manual_seed": "None", "all_dtypes": "list[tuple[str, dtype]]", "optimized": "bool",
+        "load_path": "Program", "compile": "Program", "manual_seed": "None", "all_dtypes": "list[tuple[str, dtype]]", "optimized": "bool", "logging_option": "str",
+        "set_logging_option": "None", "set_logging_to_stdout": "None",
         "exported_programs": "list[str]", "passes": "list[tuple[str, str]]", "command": "int", "set_optimized": "bool",
     },
 }  # fmt: skip

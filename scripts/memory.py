@@ -1,11 +1,12 @@
 """Memory of one call of the seven models beside ONNX Runtime: activations at their peak against what a session's memory grows by.
 
-    python scripts/memory.py FLAMBEAU [SCRATCH]
+    python scripts/memory.py FLAMBEAU [SCRATCH] [--only NAME,...]
 
 Prints one JSON line a model: `peak`, the most bytes of results that live at one time in Flambeau's plan (`explain --json`), and
 `onnxruntime`, the peak of a process of ONNX Runtime in its first answer less its memory when the session was ready (the least of
 three). Batch 1, 3 x 224 x 224, one thread. Needs torch, torchvision, onnx and onnxruntime.
 """
+import argparse
 import json
 import os
 import subprocess
@@ -50,9 +51,15 @@ def save(name, folder):
 
 
 def main():
-    binary = os.path.abspath(sys.argv[1])
-    scratch = sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp()
-    for name in MODELS:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("flambeau", help="the binary")
+    parser.add_argument("scratch", nargs="?", help="a folder for models")
+    parser.add_argument("--only", help="names, with commas")
+    options = parser.parse_args()
+    binary = os.path.abspath(options.flambeau)
+    scratch = options.scratch or tempfile.mkdtemp()
+    wanted = options.only.split(",") if options.only else MODELS
+    for name in [name for name in MODELS if name in wanted]:
         folder = os.path.join(scratch, name)
         os.makedirs(folder, exist_ok=True)
         if not os.path.exists(f"{folder}/model.onnx"):

@@ -1,8 +1,8 @@
 """Models of other families beside their peers: timm, transformers and segmentation models, batch 1, float32, random weights.
 
-    [THREADS=1] python scripts/models.py FLAMBEAU [--only NAME,...] [--script] [--scratch FOLDER]
+    [THREADS=1] python scripts/models.py FLAMBEAU [--only NAME,...] [--classifiers | --script] [--scratch FOLDER]
 
-Traces each model (with `--script`, scripts classifiers of torchvision instead, and times Flambeau's traced form of them too), times torch.jit, frozen torch.jit, ONNX Runtime, OpenVINO and `flambeau bench` in turn, twice, on the first
+Traces each model (with `--classifiers` seven of torchvision instead; with `--script`, scripts classifiers of torchvision, and times Flambeau's traced form of them too), times torch.jit, frozen torch.jit, ONNX Runtime, OpenVINO and `flambeau bench` in turn, twice, on the first
 THREADS cores, and prints the minimum of milliseconds a call, one JSON line a model; `ratio` is Flambeau's time divided by the
 best peer's, and the last line has the geometric mean. Needs torch, timm, transformers, segmentation-models-pytorch, torchvision,
 onnx, onnxscript, onnxruntime and openvino. A peer that cannot take a model is named and left out.
@@ -39,6 +39,7 @@ TRANSFORMERS = {
     "segformer": ("SegformerModel", "SegformerConfig", 224, {}),
 }
 SEGMENTATION = {"unet": ("Unet", "resnet18"), "fpn": ("FPN", "mobilenet_v2"), "deeplabv3plus": ("DeepLabV3Plus", "efficientnet-b0")}
+TRACED = ["resnet18", "mobilenet_v2", "efficientnet_b0", "densenet121", "convnext_tiny", "swin_t", "vit_b_16"]
 CLASSIFIERS = ["resnet18", "mobilenet_v2", "efficientnet_b0", "densenet121", "googlenet", "convnext_tiny", "swin_t"]
 TORCHVISION = ["lraspp_mobilenet_v3_large", "fcn_resnet50"]
 
@@ -86,10 +87,10 @@ def of_classifiers(name):
     return getattr(torchvision.models, name)(weights=None), torch.randn(IMAGE)
 
 
-def models(script):
+def models(script, classifiers):
     """Names, and what makes a model and its input."""
-    if script:
-        for name in CLASSIFIERS:
+    if script or classifiers:
+        for name in CLASSIFIERS if script else TRACED:
             yield name, lambda name=name: of_classifiers(name)
         return
     for name in TIMM:
@@ -180,12 +181,13 @@ def main():
     parser.add_argument("flambeau", help="the binary")
     parser.add_argument("--only", help="names, with commas")
     parser.add_argument("--script", action="store_true", help="classifiers of torchvision, scripted")
+    parser.add_argument("--classifiers", action="store_true", help="seven classifiers of torchvision, traced")
     parser.add_argument("--scratch", help="a folder for models")
     options = parser.parse_args()
     folder = options.scratch or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     wanted = options.only.split(",") if options.only else None
-    chosen = [(name, make) for name, make in models(options.script) if wanted is None or name in wanted]
+    chosen = [(name, make) for name, make in models(options.script, options.classifiers) if wanted is None or name in wanted]
     ratios = [measure(options.flambeau, name, make, folder, options.script) for name, make in chosen]
     print(json.dumps({"models": len(ratios), "geometric_mean": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3)}))
 

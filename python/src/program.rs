@@ -9,17 +9,17 @@ use crate::runs;
 use crate::tensor::PyTensor;
 use flambeau::diag::{Diagnostic, Source, panics};
 use flambeau::dialects::prim::constant;
-use flambeau::dialects::{Effects, Run, one};
+use flambeau::dialects::{Effects, Registry, Run, one};
 use flambeau::frontend::archive::{self, Archive, save as writer};
 use flambeau::frontend::python_print;
 use flambeau::frontend::script::compile_further;
 use flambeau::ir::{ClassKind, Function, Module, Symbol, Type};
-use flambeau::passes::manager::Settings;
+use flambeau::passes::manager::{Runner, Settings};
 use flambeau::resources::Once;
 use flambeau::resources::scope::Scope;
 use flambeau::runtime::Program;
 use flambeau::toolkit::{self, Toolkit};
-use flambeau::tools::{explain, view, weights};
+use flambeau::tools::{debug_state, explain, view, weights};
 use flambeau::value::{Object, Value};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
@@ -165,13 +165,24 @@ impl Core {
 
     fn after(&self, passes: &str) -> Result<Program, Diagnostic> {
         let pipeline = runs::current().parse_pipeline(passes)?;
-        let mut settings = Settings::default();
+        let log = runs::log_spec();
+        let mut settings = Settings { log: log.clone(), ..Settings::default() };
         if let Some(instance) = self.plain.instance() {
             settings.extras.set(Arc::new(instance.clone()));
         }
-        let passes =
-            |module: &mut Module, registry: &_| pipeline.run_with(module, registry, settings).map(|_| ());
-        Ok(self.plain.transformed(passes)?.planned())
+        let mut text = Vec::new();
+        let passes = |module: &mut Module, registry: &Registry| {
+            Runner::new(registry, settings, &mut text).run(&pipeline, module).map(drop)
+        };
+        let program = self.plain.transformed(passes);
+        runs::keep_log(&String::from_utf8_lossy(&text));
+        Ok(program?.planned().logging(&log))
+    }
+
+    /// What its programs logged since the last time.
+    fn take_log(&self) -> String {
+        let made = [&self.fast, &self.cast[0], &self.cast[1]].into_iter().filter_map(Once::get);
+        made.map(Program::take_log).collect()
     }
 
     fn module(&self) -> &Module {
@@ -309,6 +320,7 @@ impl PyProgram {
             })
         })?;
         drop(bounded);
+        runs::show_logs(py, || core.take_log())?;
         call.carry_back(py)?;
         runs::pass_warnings(py)?;
         let result = result.map_err(errors::of_program)?;
@@ -569,9 +581,12 @@ impl PyProgram {
         Ok(found.map(|graph| PyGraph::new((*graph).clone(), Arc::clone(&self.core))))
     }
 
-    /// How often calls ran by a plan, how often without, and why.
-    fn plan_report(&self) -> PyResult<String> {
-        Ok(format!("{:?}", self.core.fast().map_err(errors::of_program)?.plan_report()))
+    /// What the executor holds for a function, as JSON: its plans with graph, code and guards, what runs without one; None before
+    /// the first call.
+    fn debug_state(&self, name: &str) -> PyResult<Option<String>> {
+        let function = self.function(name)?.name;
+        let program = self.core.fast().map_err(errors::of_program)?;
+        Ok(debug_state::of_function(program, function).map(|state| state.to_string()))
     }
 
     /// What becomes of a call: its plan, op by op with time and bytes, and what was fused; or why there is no plan.

@@ -1,6 +1,7 @@
 //! What calls share: random numbers of the process, grad mode of the thread, Python's standard output.
 
 use crate::errors;
+use flambeau::diag::log::LogSpec;
 use flambeau::dialects::{Registry, Run, StateKeeper};
 use flambeau::resources::{Budget, Limits, budget, host};
 use flambeau::toolkit::Toolkit;
@@ -11,7 +12,7 @@ use pyo3::types::PyBytes;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// The toolkit of the package: the built-in one, the op that calls Python, and what `extend` added.
@@ -226,6 +227,60 @@ pub(crate) fn set_profiled_runs(calls: usize) -> usize {
     let former = run.profiled_runs();
     run.set_profiled_runs(calls);
     former
+}
+
+/// What programs log that are compiled from now on: the text that says so, what it means, and whether it goes to standard output.
+static LOGGING: LazyLock<RwLock<(String, LogSpec, bool)>> = LazyLock::new(RwLock::default);
+/// Whether anything was ever to be logged: calls ask that alone.
+static LOGS: AtomicBool = AtomicBool::new(false);
+/// What passes logged and is not shown yet.
+static LOGGED: Mutex<String> = Mutex::new(String::new());
+
+/// Sets what is logged of programs that are compiled from now on: `cse:>simplify`, names of passes and `fusion`.
+#[pyfunction]
+pub(crate) fn set_logging_option(option: &str) -> PyResult<()> {
+    let toolkit = current();
+    let spec = flambeau::tools::prepare::log_spec(Some(option), toolkit.passes()).map_err(errors::plain)?;
+    LOGS.fetch_or(!spec.is_empty(), Ordering::Relaxed);
+    let mut logging = LOGGING.write();
+    (logging.0, logging.1) = (option.to_string(), spec);
+    Ok(())
+}
+
+/// What `set_logging_option` was given last.
+#[pyfunction]
+pub(crate) fn logging_option() -> String {
+    LOGGING.read().0.clone()
+}
+
+/// Sets whether logs go to `sys.stdout`; else to `sys.stderr`.
+#[pyfunction]
+pub(crate) fn set_logging_to_stdout(on: bool) {
+    LOGGING.write().2 = on;
+}
+
+/// What is logged now.
+pub(crate) fn log_spec() -> LogSpec {
+    LOGGING.read().1.clone()
+}
+
+/// Keeps what passes logged until a call has ended.
+pub(crate) fn keep_log(text: &str) {
+    LOGGED.lock().push_str(text);
+}
+
+/// Shows what passes logged, and after it what `logged` gives.
+pub(crate) fn show_logs(py: Python<'_>, logged: impl FnOnce() -> String) -> PyResult<()> {
+    if !LOGS.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let text = std::mem::take(&mut *LOGGED.lock()) + &logged();
+    if text.is_empty() {
+        return Ok(());
+    }
+    let stream = if LOGGING.read().2 { "stdout" } else { "stderr" };
+    py.import("sys")?.getattr(stream)?.call_method1("write", (text,))?;
+    Ok(())
 }
 
 /// The toolkit as it is now.

@@ -1,5 +1,6 @@
 """Scripts and traces without PyTorch: sources, places of errors, globals, classes, files."""
 
+import contextlib
 import enum
 import io
 import math
@@ -232,6 +233,40 @@ class Switches(unittest.TestCase):
         for n in (2, 3, 2):
             self.assertIn(f"Float({n}, ", str(self.f.graph_for(flambeau.ones(n))))
         self.assertEqual(len(self.f._c.plan_graphs("f")), 2)
+
+    def test_debug_state(self) -> None:
+        self.assertEqual(self.f.get_debug_state().execution_plans, {})
+        for n in (2, 3, 2):
+            self.f(flambeau.ones(n))
+        state = self.f.get_debug_state()
+        kinds = sorted(state.execution_plans)
+        self.assertEqual([kind[0].partition(",")[0] for kind in kinds], ["x : Float(2", "x : Float(3"])
+        plans = [state.execution_plans[kind] for kind in kinds]
+        self.assertEqual([plan.calls for plan in plans], [2, 1])
+        for n, plan in zip((2, 3), plans):
+            self.assertIn(f"Float({n}, ", plan.graph)
+            self.assertIn("return", plan.code)
+            self.assertEqual(plan.guards[0]["asks"], "arguments")
+        self.assertIsNone(state.fallback)
+        self.assertIn("graph(%x", state.graph)
+
+    def test_logging(self) -> None:
+        switches = flambeau._C
+        stream = io.StringIO()
+        with self.assertRaises(Exception):
+            switches._jit_set_logging_option("no-such-pass")
+        switches._jit_set_logging_option("propagate-shapes")
+        switches._jit_set_logging_stream("stdout")
+        try:
+            self.assertEqual(switches._jit_get_logging_option(), "propagate-shapes")
+            with contextlib.redirect_stdout(stream):
+                self.f(flambeau.ones(3))
+        finally:
+            switches._jit_set_logging_stream("stderr")
+            switches._jit_set_logging_option("")
+        self.assertIn("[UPDATE propagate-shapes] finds Float(3", stream.getvalue())
+        with self.assertRaises(RuntimeError):
+            switches._jit_set_logging_stream("file")
 
     def test_fusion_strategy(self) -> None:
         former = flambeau.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 1)])

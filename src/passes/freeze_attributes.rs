@@ -12,7 +12,7 @@ use super::{Context, PassOption, constants};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::Effects;
-use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
+use crate::ir::{Attr, Graph, Location, OpId, Symbol, ValueId};
 use crate::value::{Object, Value};
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -28,6 +28,8 @@ pub struct FrozenAttribute {
     pub value: Value,
     /// Of a list, what stood in it.
     pub items: Vec<Value>,
+    /// Where it was read.
+    pub location: Option<Location>,
 }
 
 /// What was frozen: a tool hands one to its passes and reads it afterwards.
@@ -115,9 +117,9 @@ fn make_lists(
             graph.create(Symbol::new("prim::ListConstruct"), &operands, &[graph.ty(read.result).clone()]);
         graph.set_location_id(made, graph.location_id(op));
         graph.insert_before(made, op);
-        let results = graph.results(made);
+        let (results, location) = (graph.results(made), graph.location(op).cloned());
         graph.replace_op(op, &results);
-        done(FrozenAttribute { object: read.object, name: read.name, value: read.value, items });
+        done(FrozenAttribute { object: read.object, name: read.name, value: read.value, items, location });
     }
 }
 
@@ -251,9 +253,10 @@ pub(super) fn freeze(
                 let ty = graph.ty(read.result).clone();
                 graph.set_type(constant, ty);
             }
+            let location = graph.location(op).cloned();
             graph.replace_op(op, &[constant]);
             let Read { object, name, value, .. } = read;
-            done(FrozenAttribute { object, name, value, items: Vec::new() });
+            done(FrozenAttribute { object, name, value, items: Vec::new(), location });
         }
     }
 }

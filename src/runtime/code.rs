@@ -5,6 +5,7 @@
 mod bailouts;
 mod blocks;
 mod guards;
+mod listing;
 mod sites;
 
 use super::arithmetic::Arithmetic;
@@ -22,9 +23,10 @@ use crate::dialects::prim::{constant, profiling};
 use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Variant, fusion, loops, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, Type, ValueId};
 use crate::lowering::Lowered;
-use crate::passes;
+use crate::passes::{self, manager::Limits};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
+pub(super) use sites::{shown_line, span};
 use sites::{site, span_of};
 use std::sync::Arc;
 
@@ -164,6 +166,8 @@ pub(super) struct Context<'a> {
     pub(super) packs: Option<&'a Packed>,
     /// Whether graphs are asked for work that is not fused, and then whether all of their work counts.
     pub(super) strict_fusion: Option<bool>,
+    /// How many changes the passes that make plans may make.
+    pub(super) limits: &'a Limits,
     /// The guard that is to miss.
     pub(super) forced: Option<ForcedFrom<'a>>,
 }

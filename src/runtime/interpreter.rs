@@ -308,16 +308,18 @@ impl Machine<'_> {
             Action::Check(bound, check) => {
                 let operands = self.operands(step);
                 let mut results = self.call_op(bound, &operands)?;
-                drop(operands);
                 if let Some(answer) = results.last_mut() {
-                    let holds = answer.to_bool()?;
-                    *answer = Value::Bool(check.answer(|| holds));
+                    let (holds, records) = (answer.to_bool()?, self.run.grad_enabled());
+                    *answer =
+                        Value::Bool(check.answer(|| holds, || profiling::shown_all(&operands, records)));
                 }
+                drop(operands);
                 self.store_all(step, results)?;
             }
             Action::JumpIfOf(ty, to, check) => {
-                let value = self.operand(step, 0)?;
-                if check.answer(|| profiling::holds(ty, &value, self.run.grad_enabled())) {
+                let (value, records) = (&self.operand(step, 0)?, self.run.grad_enabled());
+                let seen = || profiling::shown(value, records).to_string();
+                if check.answer(|| profiling::holds(ty, value, records), seen) {
                     self.jump(*to);
                 }
             }

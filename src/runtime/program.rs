@@ -13,6 +13,7 @@ use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{GraphId, Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
+use crate::passes::manager::Limits;
 use crate::passes::{check_strict_fusion, refused_call};
 use crate::tensor::DeviceMemory;
 use crate::value::{Object, Value};
@@ -44,6 +45,8 @@ pub(super) struct Inner {
     pub(super) differentiates_from: usize,
     /// Whether all work is to be in fusion groups.
     strict_fusion: bool,
+    /// How many changes the passes that make plans may make.
+    limits: Limits,
     /// The guard that is to miss.
     forced: Option<Arc<Forced>>,
     /// Original places of the code, where it was generated.
@@ -68,6 +71,7 @@ struct Setting {
     strict_fusion: bool,
     /// Bytes that a call may keep for its backward.
     max_kept: Option<u64>,
+    limits: Limits,
 }
 
 /// Finds the original place of a place in generated code.
@@ -160,16 +164,27 @@ impl Program {
     /// What plans that are kept, and functions that ran without one, ask before they go on, and how often it held: in order of
     /// functions, plans before code without one, by number.
     pub fn guards(&self) -> Vec<GuardState> {
-        let mut out = self.0.executor.as_ref().map(Executor::guards).unwrap_or_default();
+        let shown = |span: &Span| self.shown_line(span);
+        let mut out = self.0.executor.as_ref().map(|executor| executor.guards(&shown)).unwrap_or_default();
         for (function, code) in self.0.codes.read().iter() {
-            out.extend(code.guards.iter().enumerate().map(|(number, check)| {
-                let ((held, missed), forced) = (check.counts(), check.is_forced());
-                let (function, of) = (*function, check.of.clone());
-                GuardState { function, plan: None, number, kind: check.kind, of, held, missed, forced }
+            let guards = code.guards.iter().enumerate();
+            out.extend(guards.map(|(number, check)| {
+                check.asked().state((*function, None), number, check.is_forced(), &shown)
             }));
         }
         out.sort_by_key(|guard| (guard.function.as_str(), guard.plan.is_none()));
         out
+    }
+
+    /// What makes plans, and the code of functions that were called without one.
+    pub(super) fn executor_and_codes(&self) -> (Option<&Executor>, HashMap<Symbol, Arc<Code>>) {
+        (self.0.executor.as_ref(), self.0.codes.read().clone())
+    }
+
+    /// A place with its line: `f.py:3: return x + 1`, of the original code where the code was generated. Empty where nothing is known.
+    fn shown_line(&self, span: &Span) -> String {
+        let original = self.0.origins.get().and_then(|origins| origins(span));
+        super::code::shown_line(original.as_ref().unwrap_or(span))
     }
 
     /// The graphs of the plans that were made and are kept, each with the function that it is a plan of.
@@ -186,6 +201,12 @@ impl Program {
     /// compiled or refused, and at level `debug` each call; and of the passes that make plans, under their names.
     pub fn logging(&self, spec: &LogSpec) -> Program {
         self.with_module(self.0.module.clone(), Setting { log: spec.clone(), ..self.setting() })
+    }
+
+    /// The same program with a limit of the changes that the passes may make that make its plans. They share it with all that
+    /// have a copy: a tool gives it to the passes over the program too.
+    pub fn limiting(&self, limits: &Limits) -> Program {
+        self.with_module(self.0.module.clone(), Setting { limits: limits.clone(), ..self.setting() })
     }
 
     /// What became of the fusion groups of all runs so far. Programs made of this one count for themselves.
@@ -210,6 +231,7 @@ impl Program {
             fails: inner.forced.as_ref().map(|forced| forced.number()),
             strict_fusion: inner.strict_fusion,
             max_kept: inner.executor.as_ref().and_then(Executor::max_kept),
+            limits: inner.limits.clone(),
         }
     }
 
@@ -524,6 +546,7 @@ impl Inner {
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
             strict_fusion: setting.strict_fusion,
+            limits: setting.limits,
             forced,
             is_prepared: setting.is_prepared,
             differentiates_from: setting.differentiates_from.unwrap_or(DIFFERENTIATES_FROM),
@@ -541,6 +564,7 @@ impl Inner {
             fusion: &self.fusion,
             packs: None,
             strict_fusion: self.strict(),
+            limits: &self.limits,
             forced: self.forced.as_ref().map(|forced| ForcedFrom { forced, first: 0 }),
         }
     }

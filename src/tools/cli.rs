@@ -453,14 +453,19 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
-/// Options of `opt` for the variables of a test, which are not those of the process.
+/// Options of commands for the variables of a test, which are not those of the process.
 fn with_variables(mut args: Vec<OsString>, variables: &BTreeMap<String, String>) -> Vec<OsString> {
-    if args.get(1).is_some_and(|arg| arg == "opt") {
+    let command = args.get(1).and_then(|arg| arg.to_str()).unwrap_or_default();
+    let is_opt = command == "opt";
+    if is_opt || ["run", "explain"].contains(&command) {
         for (variable, option) in [
             ("FLAMBEAU_LOG", "--log"),
             ("FLAMBEAU_OPT_LIMIT", "--opt-limit"),
             ("TMPDIR", "--reproducer-folder"),
-        ] {
+        ]
+        .into_iter()
+        .filter(|(variable, _)| is_opt || *variable != "TMPDIR")
+        {
             let given = args.iter().any(|w| w == option);
             if let Some(value) = variables.get(variable).filter(|_| !given) {
                 args.push(format!("{option}={value}").into());

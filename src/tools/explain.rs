@@ -3,6 +3,7 @@
 
 mod borders;
 mod folded;
+mod guards;
 mod memory;
 mod untyped;
 
@@ -14,19 +15,20 @@ use super::load::load_shown;
 use super::making;
 use super::numerics::Numerics;
 use super::observe::{Event, Watch, kernel_name};
-use super::prepare::{self, DeviceOptions, GuardOptions, KeptOptions, PlanOptions};
+use super::prepare::{self, ChangeOptions, DeviceOptions, GuardOptions, KeptOptions, PlanOptions};
 use super::table::{Table, bytes, time};
 use super::threads::ThreadOptions;
+use super::trace::bytes_of;
 use crate::diag::Result;
 use crate::dialects::fusion::{self, layer};
 use crate::dialects::{GraphId, Run};
 use crate::ir::{Graph, Module, OpId, Symbol};
 use crate::passes::manager::Settings;
 use crate::passes::{Context, why_outside};
-use crate::runtime::{GuardState, Program};
-use crate::value::Value;
+use crate::runtime::Program;
 use clap::Args;
 use folded::Folded;
+pub use guards::to_json as guard_json;
 use hashbrown::{HashMap, HashSet};
 use memory::{Memory, Trace};
 use parking_lot::Mutex;
@@ -50,6 +52,10 @@ pub struct Options {
     entry: String,
     #[command(flatten)]
     inputs: InputOptions,
+    /// Call it with other inputs too, before the calls that are examined: words as for --input, once for each call. Guards that miss
+    /// then show what they expected and what they found
+    #[arg(long, value_name = "WORDS")]
+    again: Vec<String>,
     /// Calls with their backward, of gradients by what bears these names: 'x,conv1.*'
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     wrt: Vec<String>,
@@ -73,6 +79,8 @@ pub struct Options {
     /// 'simplify:>assign-layouts' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
+    #[command(flatten)]
+    changes: ChangeOptions,
     /// Print the graph of the plan too
     #[arg(long)]
     graph: bool,
@@ -113,14 +121,21 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
+    let mut others = Vec::new();
+    for text in &options.again {
+        let words = InputOptions { input: vec![text.clone()], args: Vec::new() };
+        others.push(words.resolve(&loaded, &entry, io)?);
+    }
     let name = options.file.display().to_string();
     let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
-    let settings = Settings { log: log.clone(), ..prepare::called(&loaded.program, &entry) };
+    let limits = options.changes.limits(toolkit.passes())?;
+    let settings =
+        Settings { log: log.clone(), limits: limits.clone(), ..prepare::called(&loaded.program, &entry) };
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = prepare::placed(program, options.device.open(io)?.as_ref());
     let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT));
-    let program = options.kept.apply(program).logging(&log);
-    let call = |run: &Run, io: &Io<'_>| {
+    let program = options.kept.apply(program).logging(&log).limiting(&limits);
+    let call = |given: &inputs::Inputs, run: &Run, io: &Io<'_>| {
         let arguments = given.values(options.seed, io.directory)?;
         if options.wrt.is_empty() {
             return program.run(&entry, arguments, run).map(drop);
@@ -129,7 +144,11 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         let answer = program.run(&entry, arguments, run)?;
         grad::gradients(&answer, &wanted, run, |_| ()).map(drop)
     };
-    let seen = look(&run, || call(&run, io));
+    if !others.is_empty() {
+        call(&given, &run, io)?;
+    }
+    others.iter().try_for_each(|other| call(other, &run, io))?;
+    let seen = look(&run, || call(&given, &run, io));
     io.message(&program.take_log());
     let seen = seen?;
     let seen = seen.lock();
@@ -182,14 +201,7 @@ fn take_in(seen: &mut Seen, graph: Option<GraphId>, event: &Event<'_>) {
     }
     let cost = seen.costs.entry((graph, *op)).or_default();
     cost.time += begin.elapsed();
-    cost.bytes = results.iter().map(tensor_bytes).sum();
-}
-
-fn tensor_bytes(value: &Value) -> u64 {
-    match value {
-        Value::Tensor(t) => (t.numel() as u64).saturating_mul(t.dtype().size() as u64),
-        _ => 0,
-    }
+    cost.bytes = bytes_of(results);
 }
 
 /// Plans for other arguments than those of the calls are left out.
@@ -206,7 +218,7 @@ fn report(program: &Program, seen: &Seen, with_graph: bool) -> String {
         out.push_str(&Folded::of(&graph, makings.get(&id).map(|made| &**made)).to_text());
         out.push_str(&borders::to_text(&borders::of(&graph, program.registry())));
         out.push_str(&untyped::to_text(&untyped::of(&graph, program.registry())));
-        out.push_str(&guards_text("guards", guards.iter().filter(|guard| guard.plan == Some(id))));
+        out.push_str(&guards::to_text("guards", guards.iter().filter(|guard| guard.plan == Some(id))));
         if let Some(made) = makings.get(&id) {
             out.push_str(&making::text(made));
         }
@@ -215,7 +227,7 @@ fn report(program: &Program, seen: &Seen, with_graph: bool) -> String {
         }
     }
     let unplanned = guards.iter().filter(|guard| guard.plan.is_none());
-    out.push_str(&guards_text("guards of functions that run without plans", unplanned));
+    out.push_str(&guards::to_text("guards of functions that run without plans", unplanned));
     out.push_str(&program.fusion_report().to_text());
     out
 }
@@ -252,19 +264,6 @@ fn memory_of(graph: &Graph, seen: &Seen) -> Memory {
     trace.map(|trace| Memory::of(graph, trace)).unwrap_or_default()
 }
 
-/// A table of guards under a title; empty where there are none.
-fn guards_text<'a>(title: &str, guards: impl Iterator<Item = &'a GuardState>) -> String {
-    let mut table = Table::new([">guard", "asks", "of", ">held", ">missed"]);
-    let mut any = false;
-    for guard in guards {
-        any = true;
-        let forced = if guard.forced { " (made to miss)" } else { "" };
-        let (held, missed) = (guard.held.to_string(), format!("{}{forced}", guard.missed));
-        table.row([guard.number.to_string(), guard.kind.name().to_string(), guard.of.clone(), held, missed]);
-    }
-    if any { format!("{title}\n{table}") } else { String::new() }
-}
-
 /// All of it for programs.
 fn json(program: &Program, seen: &Seen) -> Json {
     let guards = program.guards();
@@ -279,7 +278,7 @@ fn json(program: &Program, seen: &Seen) -> Json {
             "function": function.as_str(),
             "inputs": graph.inputs().iter().map(input).collect::<Vec<Json>>(),
             "ops": ops_json(&graph, program, seen),
-            "guards": guards.iter().filter(|guard| guard.plan == Some(id)).map(guard_json).collect::<Vec<Json>>(),
+            "guards": guards.iter().filter(|guard| guard.plan == Some(id)).map(guards::to_json).collect::<Vec<Json>>(),
             "borders": borders::to_json(&borders::of(&graph, program.registry())),
             "untyped": untyped::to_json(&untyped::of(&graph, program.registry())),
             "folded": Folded::of(&graph, made).to_json(),
@@ -290,15 +289,10 @@ fn json(program: &Program, seen: &Seen) -> Json {
         "plans": plans.map(plan).collect::<Vec<Json>>(),
         "calls": plans_json(&program.plan_report()),
         "guards_without_plans":
-            guards.iter().filter(|guard| guard.plan.is_none()).map(guard_json).collect::<Vec<Json>>(),
+            guards.iter().filter(|guard| guard.plan.is_none()).map(guards::to_json).collect::<Vec<Json>>(),
         "fusion": fusion_json(&program.fusion_report()),
         "making": making::json(program),
     })
-}
-
-fn guard_json(guard: &GuardState) -> Json {
-    json!({"function": guard.function.as_str(), "number": guard.number, "asks": guard.kind.name(),
-        "of": guard.of, "held": guard.held, "missed": guard.missed, "forced": guard.forced})
 }
 
 /// The ops of a plan that ran, each with the reason why it is in no group.

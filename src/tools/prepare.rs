@@ -10,7 +10,7 @@ use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, ErrorKind, Result, files, nearest};
 use crate::dialects::{Registry, Strictness};
 use crate::ir::Module;
-use crate::passes::manager::{Runner, Settings};
+use crate::passes::manager::{Limits, Runner, Settings};
 use crate::passes::{Meanings, PassSet, Pipeline};
 use crate::runtime::{Program, ScriptComposites};
 pub use crate::toolkit::verify;
@@ -221,6 +221,37 @@ pub fn run_passes(
         }
         _ => error,
     })
+}
+
+/// How many changes passes may make, those that make plans among them: a bad change is found by halving the number.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ChangeOptions {
+    /// Limit the changes of passes, including those that make plans: 'simplify=17:fuse-layers=3'; may be given several times
+    /// [default: FLAMBEAU_OPT_LIMIT]
+    #[arg(long, value_name = "SPEC")]
+    opt_limit: Vec<String>,
+}
+
+impl ChangeOptions {
+    /// The limits; passes of that name must exist.
+    pub fn limits(&self, set: &PassSet) -> Result<Limits> {
+        let text = match self.opt_limit.as_slice() {
+            [] => std::env::var("FLAMBEAU_OPT_LIMIT").unwrap_or_default(),
+            limits => limits.join(":"),
+        };
+        let limits = Limits::parse(&text)?;
+        let names = || set.passes().iter().map(|pass| pass.name);
+        for name in limits.names() {
+            if !names().any(|known| known == name) {
+                let error = Diagnostic::new(ErrorKind::Usage, format!("there is no pass '{name}'"));
+                return Err(match nearest(&name, names()) {
+                    Some(near) => error.hint(format!("did you mean '{near}'?")),
+                    None => error.hint("`flambeau opt --help-passes` lists them"),
+                });
+            }
+        }
+        Ok(limits)
+    }
 }
 
 /// What is logged, from a command's option or else from `FLAMBEAU_LOG`: topics are passes, those that make plans

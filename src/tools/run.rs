@@ -5,10 +5,12 @@ use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::{load_mapped, load_shown};
 use super::numerics::Numerics;
-use super::prepare::{DeviceOptions, GuardOptions, PlanOptions};
+use super::observe::Watch;
+use super::prepare::{ChangeOptions, DeviceOptions, GuardOptions, PlanOptions};
 use super::threads::ThreadOptions;
+use super::trace::{self, Names, Record};
 use super::weights::WeightOptions;
-use super::{outputs, prepare};
+use super::{debug_state, outputs, prepare};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::Run;
 use crate::lowering::pass as lowering;
@@ -18,7 +20,9 @@ use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use crate::value::python_text::python_text;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Options of `flambeau run`.
@@ -74,6 +78,15 @@ pub struct Options {
     /// [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
+    #[command(flatten)]
+    changes: ChangeOptions,
+    /// Write the call as a trace for ui.perfetto.dev: ops and kernels as they run, by a plan or without one, with time and bytes
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write what the executor holds after the call to a file as JSON: the plans of each function with the kind of arguments, graph, code
+    /// and guards of each, and what runs without a plan
+    #[arg(long, value_name = "FILE")]
+    debug_state: Option<PathBuf>,
     /// Seed of the random generator [default: from the system's entropy] and of the numbers of --input [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -148,7 +161,9 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
-    let settings = Settings { log: log.clone(), ..prepare::called(&loaded.program, &entry) };
+    let limits = options.changes.limits(toolkit.passes())?;
+    let settings =
+        Settings { log: log.clone(), limits: limits.clone(), ..prepare::called(&loaded.program, &entry) };
     let name = options.file.display().to_string();
     if pipeline.names().contains(&lowering::PASS.name) {
         // Loops are made for sizes, and those of the inputs are known.
@@ -161,14 +176,26 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     }
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = options.guards.apply(options.plans.apply(program, &options.passes));
-    loaded.program = prepare::placed(program.logging(&log), device.as_ref());
+    loaded.program = prepare::placed(program.logging(&log).limiting(&limits), device.as_ref());
     let ready = start.elapsed();
     let arguments = given.values(options.seed.unwrap_or(0), io.directory)?;
+    let record = options.trace.as_ref().map(|_| watched(&run));
     let start = Instant::now();
     let value = called_value(options, &loaded.program, &entry, arguments, &run, io);
     let called = start.elapsed();
+    run.watch(None);
     io.message(&loaded.program.take_log());
     io.print_kept(&printed);
+    // Also where the call failed: that is when they are asked for.
+    if let (Some(file), Some(record)) = (&options.trace, record) {
+        let names = Names::of(&loaded.program);
+        let text = trace::chrome(&record.lock(), &names, (&name, &options.passes));
+        write(file, &text, io)?;
+        io.message(&format!("{}: a trace for ui.perfetto.dev\n", file.display()));
+    }
+    if let Some(file) = &options.debug_state {
+        write(file, &format!("{:#}\n", debug_state::of(&loaded.program)), io)?;
+    }
     show(options, &value?, io)?;
     for warning in run.take_warnings() {
         io.message(&format!("warning: {warning}\n"));
@@ -184,6 +211,19 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         }
     }
     options.guards.check(&loaded.program)
+}
+
+/// What happens in the next call of a run.
+fn watched(run: &Run) -> Arc<Mutex<Record>> {
+    let record: Arc<Mutex<Record>> = Arc::default();
+    record.lock().start();
+    let sink = Arc::clone(&record);
+    run.watch(Some(Watch::of_plans(move |at, event| sink.lock().take_in(at.graph, event))));
+    record
+}
+
+fn write(file: &Path, text: &str, io: &Io<'_>) -> Result<()> {
+    std::fs::write(io.path(file), text).map_err(|e| Diagnostic::input(format!("{}: {e}", file.display())))
 }
 
 /// Prints the answer, or writes it to the file that was asked for and says what is in it.

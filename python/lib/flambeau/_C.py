@@ -101,6 +101,24 @@ def _set_graph_executor_optimize(on: bool) -> None:
     _flambeau.set_optimized(on)
 
 
+def _jit_set_logging_option(option: str) -> None:
+    """Sets what is logged of functions that are called for the first time from now on: passes by name, those that make plans among
+    them, and `fusion`. `cse:>simplify` logs changes by `cse` and everything of `simplify`; "" logs nothing."""
+    _flambeau.set_logging_option(option)
+
+
+def _jit_get_logging_option() -> str:
+    """What is logged."""
+    return _flambeau.logging_option()
+
+
+def _jit_set_logging_stream(stream: str) -> None:
+    """Sets where logs go: "stdout" or "stderr", which they go to at first."""
+    if stream not in ("stdout", "stderr"):
+        raise RuntimeError(f"only stdout and stderr are supported for logs, got: {stream}")
+    _flambeau.set_logging_to_stdout(stream == "stdout")
+
+
 def _last_executed_optimized_graph() -> Any:
     """The graph that this thread's last call ran."""
     return _jit.last_executed_optimized_graph()

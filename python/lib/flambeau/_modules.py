@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import Any, Callable, Iterable, Iterator, Sequence
 
 from . import _flambeau
+from ._debug_state import GraphExecutorState
 from ._explain import framed
 from ._flambeau import Graph, Program, Tensor
 from ._torch_module import ScriptMeta, fx_call, nn, run_hooked
@@ -136,9 +137,9 @@ class ScriptFunction:
     def __deepcopy__(self, memo: Any) -> "ScriptFunction":
         return self
 
-    def get_debug_state(self) -> Any:
-        """The plans that calls made so far, as text."""
-        return self._c.plan_report()
+    def get_debug_state(self) -> GraphExecutorState:
+        """What the executor holds for this function: its plans, and what runs without one."""
+        return GraphExecutorState(self._c.debug_state(self._name))
 
 
 def _load_function(data: bytes, name: str, kind: str | None) -> ScriptFunction:
@@ -440,9 +441,9 @@ class ScriptModule(metaclass=ScriptMeta):
     def _repr_html_(self) -> str:
         return framed(self._c.page(self.original_name))
 
-    def get_debug_state(self) -> str:
-        """The plans that calls made so far, as text."""
-        return self._c.plan_report()
+    def get_debug_state(self) -> GraphExecutorState:
+        """What the executor holds for `forward`: its plans, and what runs without one."""
+        return self.forward.get_debug_state()
 
     # --- state ---
 

@@ -53,7 +53,7 @@ impl Key {
     }
 
     /// A key by its bytes.
-    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Key {
+    pub const fn from_bytes(bytes: [u8; KEY_BYTES]) -> Key {
         Key(bytes)
     }
 

@@ -157,6 +157,11 @@ pub fn shown(value: &Value, records: bool) -> Type {
     }
 }
 
+/// The types of some values, for people.
+pub fn shown_all(values: &[Value], records: bool) -> String {
+    values.iter().map(|value| shown(value, records).to_string()).collect::<Vec<String>>().join(", ")
+}
+
 /// The types of a check, one for each operand.
 fn checked_types<'a>(args: &Args<'a>) -> Result<&'a [Type]> {
     match args.attr("types") {

@@ -12,7 +12,9 @@ use crate::passes::pass::{ModuleRun, Options, Pass, Run};
 use crate::passes::{Context, Extras};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How a pipeline is run.
@@ -46,10 +48,11 @@ pub struct StopAt {
     pub steps: u64,
 }
 
-/// How many changes passes may make, by name of the pass; over all functions together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How many changes passes may make, by name of the pass; over all functions together. Copies share what is left, so that a program's
+/// passes and those that make its plans later count as one; passes that run at the same time may each make what was left before.
+#[derive(Clone, Debug, Default)]
 pub struct Limits {
-    limits: IndexMap<String, u64>,
+    left: Arc<Mutex<IndexMap<String, u64>>>,
 }
 
 impl Limits {
@@ -65,12 +68,24 @@ impl Limits {
             };
             limits.insert(name.replace('_', "-"), n);
         }
-        Ok(Limits { limits })
+        Ok(Limits { left: Arc::new(Mutex::new(limits)) })
     }
 
     /// The names of limited passes.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.limits.keys().map(String::as_str)
+    pub fn names(&self) -> Vec<String> {
+        self.left.lock().keys().cloned().collect()
+    }
+
+    /// How many changes a pass may still make; None where it is not limited.
+    fn left(&self, pass: &str) -> Option<u64> {
+        self.left.lock().get(pass).copied()
+    }
+
+    /// Counts changes that a pass made.
+    fn spend(&self, pass: &str, steps: u64) {
+        if let Some(left) = self.left.lock().get_mut(pass) {
+            *left = left.saturating_sub(steps);
+        }
     }
 }
 
@@ -177,7 +192,7 @@ impl<'a> Runner<'a> {
 
     /// How many changes the next pass may make.
     fn fuel(&self, pass: &Pass) -> Option<u64> {
-        let limit = self.settings.limits.limits.get(pass.name).copied();
+        let limit = self.settings.limits.left(pass.name);
         let stop = self.settings.stop.filter(|stop| stop.index == self.executed).map(|stop| stop.steps);
         match (limit, stop) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -212,10 +227,8 @@ impl<'a> Runner<'a> {
         };
         report.time = start.elapsed();
         self.executed += 1;
-        if fuel.is_some()
-            && let Some(limit) = self.settings.limits.limits.get_mut(pass.name)
-        {
-            *limit = limit.saturating_sub(report.steps);
+        if fuel.is_some() {
+            self.settings.limits.spend(pass.name, report.steps);
         }
         let start = Instant::now();
         let result = result.and_then(|changed| if changed { self.verify(pass, module) } else { Ok(()) });

@@ -58,8 +58,8 @@ impl Compiler<'_> {
         let ty = self.graph.ty(result).clone();
         let fails = self.graph.attr(op, "fails").and_then(Attr::as_int) == Some(1);
         let guarded = self.graph.operand(op, 1).map(|value| self.graph.display_name(value));
-        let of = format!("%{} : {ty}", guarded.unwrap_or_default());
-        let check = self.guard(GuardKind::BailOut, of, fails);
+        let of = format!("%{}", guarded.unwrap_or_default());
+        let check = self.guard(GuardKind::BailOut, (of, ty.to_string()), op, fails);
         let jump = Action::JumpIfOf(ty.clone(), 0, Arc::clone(&check));
         self.push(jump, vec![kept(&value)], Vec::new(), location);
         let rest = Continuation { template: Arc::clone(template), index, code: OnceLock::new() };

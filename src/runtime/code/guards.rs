@@ -1,5 +1,6 @@
 //! Guards of code: ops that check types and bailouts, numbered in the order in which they stand. Code inside of others counts on.
 
+use super::sites::span_of;
 use super::{Action, Bound, Code, Compiler, Context};
 use crate::dialects::prim::profiling;
 use crate::ir::{Attr, OpId, Symbol, Type};
@@ -27,11 +28,18 @@ impl<'a> Compiler<'a> {
         self.code.guards.append(&mut inner.guards);
     }
 
-    /// A new guard, which has the next number.
-    pub(super) fn guard(&mut self, kind: GuardKind, of: String, fails: bool) -> Arc<Check> {
+    /// A new guard of an op, which has the next number: of what, and what it expects.
+    pub(super) fn guard(
+        &mut self,
+        kind: GuardKind,
+        asks: (String, String),
+        op: OpId,
+        fails: bool,
+    ) -> Arc<Check> {
         let number = self.code.guards.len();
         let forced = self.context.forced.and_then(|forced| forced.guard(number));
-        let check = Check::new(kind, of, fails, forced);
+        let source = span_of(self.graph, self.graph.location_id(op));
+        let check = Check::new(kind, asks, source, fails, forced);
         self.code.guards.push(Arc::clone(&check));
         check
     }
@@ -42,10 +50,12 @@ impl<'a> Compiler<'a> {
             Some(Attr::Types(types)) => &types[..],
             _ => &[],
         };
-        let shown = |(value, ty): (_, &Type)| format!("%{} : {ty}", self.graph.display_name(value));
-        let all: Vec<String> = self.graph.operands(op).iter().copied().zip(types).map(shown).collect();
+        let names =
+            self.graph.operands(op).iter().map(|value| format!("%{}", self.graph.display_name(*value)));
+        let names: Vec<String> = names.collect();
+        let expects: Vec<String> = types.iter().map(Type::to_string).collect();
         let kind = kind(self.graph.kind(op)).unwrap_or(GuardKind::Types);
-        let check = self.guard(kind, all.join(", "), false);
+        let check = self.guard(kind, (names.join(", "), expects.join(", ")), op, false);
         Action::Check(Box::new(bound), check)
     }
 }

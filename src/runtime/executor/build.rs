@@ -176,8 +176,8 @@ pub(super) fn optimized(
     }
     let verify = cfg!(debug_assertions).then_some(Strictness::Carry);
     let counters = subject.context.fusion;
-    let settings =
-        Settings { threads: 1, verify, extras, log: counters.log_spec().clone(), ..Settings::default() };
+    let (log, limits) = (counters.log_spec().clone(), subject.context.limits.clone());
+    let settings = Settings { threads: 1, verify, extras, log, limits, ..Settings::default() };
     let mut module = typed(subject);
     let before = making::size(&module);
     let (mut maker, mut log) = (Maker::default(), Vec::new());

@@ -1,9 +1,10 @@
 //! How a plan was made: what each pass of its pipeline did to the graph, which rewrite rules fired, how long it took. It knows
 //! no pass and no rule by name.
 
-use crate::ir::{Graph, Module, TensorType};
+use crate::ir::{Graph, Module, Symbol, TensorType};
 use crate::passes::FiredRules;
 use crate::passes::manager::{At, Observer, Report};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
@@ -31,26 +32,59 @@ pub struct Stage {
     pub ops: usize,
     /// Bytes of the tensors that these give in a call, views among them, as far as types determine it.
     pub bytes: u64,
+    /// Ops that are gone after it, by kind, most first: where it replaced some by others, those that it replaced.
+    pub removed: Vec<(Symbol, usize)>,
     /// How long it took.
     pub time: Duration,
 }
 
 /// Observes the making of a plan.
 #[derive(Default)]
-pub(super) struct Maker(Vec<Stage>);
+pub(super) struct Maker {
+    stages: Vec<Stage>,
+    /// Ops by kind after the last pass that changed something.
+    kinds: BTreeMap<&'static str, (Symbol, usize)>,
+}
 
 impl Observer for Maker {
+    fn before(&mut self, _: &At<'_>, module: &Module, _: &mut dyn Write) {
+        if self.stages.is_empty() {
+            self.kinds = kinds(module);
+        }
+    }
+
     fn after(&mut self, at: &At<'_>, module: &Module, report: &Report, _: &mut dyn Write) {
         let pass = at.pass.name;
-        let known = self.0.last().filter(|_| !report.changed).map(|stage| (stage.ops, stage.bytes));
+        let known = self.stages.last().filter(|_| !report.changed).map(|stage| (stage.ops, stage.bytes));
         let (ops, bytes) = known.unwrap_or_else(|| size(module));
-        self.0.push(Stage { pass, changes: report.steps, ops, bytes, time: report.time });
+        let mut removed = Vec::new();
+        if report.changed {
+            let now = kinds(module);
+            for (name, (kind, before)) in &self.kinds {
+                let left = now.get(name).map_or(0, |(_, left)| *left);
+                removed.extend((left < *before).then(|| (*kind, before - left)));
+            }
+            removed.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+            self.kinds = now;
+        }
+        self.stages.push(Stage { pass, changes: report.steps, ops, bytes, removed, time: report.time });
     }
+}
+
+/// How many ops of each kind there are.
+fn kinds(module: &Module) -> BTreeMap<&'static str, (Symbol, usize)> {
+    let mut out = BTreeMap::new();
+    for graph in module.functions.values().map(|function| &function.graph) {
+        for kind in graph.all_ops().into_iter().map(|op| graph.kind(op)) {
+            out.entry(kind.as_str()).or_insert((kind, 0)).1 += 1;
+        }
+    }
+    out
 }
 
 impl Maker {
     pub(super) fn done(self, before: (usize, u64), fired: &FiredRules) -> Making {
-        Making { before, stages: self.0, rules: fired.all() }
+        Making { before, stages: self.stages, rules: fired.all() }
     }
 }
 

@@ -18,6 +18,7 @@ mod recording;
 mod replay;
 mod results;
 mod spec;
+mod state;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -27,11 +28,12 @@ pub use counters::PlanReport;
 pub use making::{Making, Stage};
 pub use spec::ArgumentSpec;
 pub(super) use spec::refined;
+pub use state::PlanState;
 
-use super::checks::Forced;
+use super::checks::{Asked, Forced};
 use super::code;
 use super::packed::Packed;
-use crate::diag::Result;
+use crate::diag::{Result, Span};
 use crate::dialects::{GraphId, Run};
 use crate::ir::{Function, Graph, Module, Symbol};
 use crate::passes::{self, Pipeline};
@@ -40,6 +42,8 @@ use build::Subject;
 use counters::PlanCounters;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
+use spec::Kind;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -51,6 +55,9 @@ const MAX_LOST: u64 = 64;
 const CALLS_BEFORE_PLAN: u64 = 16;
 /// Kinds of arguments that are counted meanwhile.
 const MAX_WAITING: usize = 16;
+
+/// Kinds of arguments without a plan that are remembered for reports.
+const MAX_KINDS: usize = 64;
 
 /// The name of the plan's pipeline among the named ones.
 pub const PIPELINE: &str = "plan";
@@ -83,20 +90,27 @@ struct Plans {
     lost: AtomicU64,
     /// Kinds of arguments that are to come back before they get a plan, and the calls of each so far.
     waiting: Mutex<Vec<(ArgumentSpec, u64)>>,
+    /// The kinds of arguments that had no plan when they came, for people, by the hashes of their specs; the newest last.
+    kinds: Mutex<VecDeque<(u64, Kind)>>,
 }
 
 /// The place of one plan.
 struct Slot {
     spec: ArgumentSpec,
+    /// The spec for people.
+    kind: Kind,
+    /// Where the function was defined.
+    source: Option<Span>,
     used: AtomicU64,
     building: Mutex<()>,
     plan: OnceLock<Result<Arc<Plan>, String>>,
     /// Calls that came before the plan was to be made.
     early: AtomicUsize,
-    /// Calls of another kind that examined it.
+    /// Calls of another kind that examined it, and the hash of the last one's spec.
     passed_by: AtomicU64,
-    /// How often guards held and missed in the plans that stood here before.
-    before: Vec<(u64, u64)>,
+    other: AtomicU64,
+    /// The guards of the plans that stood here before.
+    before: Vec<Asked>,
 }
 
 /// A call as the executor sees it.
@@ -160,13 +174,17 @@ impl Executor {
         let spec = ArgumentSpec::of(call.arguments, run);
         let slot = match plans.find(&spec) {
             Some(slot) => slot,
-            None => match plans.add(spec.clone(), run.plan_limit().max(self.kinds), &self.counters) {
-                Some(slot) => slot,
-                None => {
-                    self.counters.unplanned("arguments or attributes differ from call to call");
-                    return Ok(None);
+            None => {
+                let kind = plans.note(&spec, call, run);
+                let new = (kind, call.function.span.clone());
+                match plans.add(spec.clone(), new, run.plan_limit().max(self.kinds), &self.counters) {
+                    Some(slot) => slot,
+                    None => {
+                        self.counters.unplanned("arguments or attributes differ from call to call");
+                        return Ok(None);
+                    }
                 }
-            },
+            }
         };
         if slot.is_early(run) {
             self.counters.unplanned("fewer calls came than are to be profiled");
@@ -323,6 +341,7 @@ impl Plans {
             let is_it = slot.spec == *spec;
             if !is_it {
                 slot.passed_by.fetch_add(1, Ordering::Relaxed);
+                slot.other.store(spec.hash(), Ordering::Relaxed);
             }
             is_it
         })?;
@@ -333,7 +352,13 @@ impl Plans {
     /// A place for a spec, or the one that another thread has made meanwhile. None where too many plans were lost and the
     /// spec has not come back often enough.
     /// The plan that was not used for longest goes where there are `limit` already.
-    fn add(&self, spec: ArgumentSpec, limit: usize, counters: &PlanCounters) -> Option<Arc<Slot>> {
+    fn add(
+        &self,
+        spec: ArgumentSpec,
+        (kind, source): (Kind, Option<Span>),
+        limit: usize,
+        counters: &PlanCounters,
+    ) -> Option<Arc<Slot>> {
         let mut slots = self.slots.write();
         if let Some(slot) = slots.iter().find(|slot| slot.spec == spec) {
             return Some(Arc::clone(slot));
@@ -349,9 +374,29 @@ impl Plans {
                 counters.evicted();
             }
         }
-        let slot = Slot::new(spec, self.clock.load(Ordering::Relaxed), None);
+        let slot = Slot::new((spec, kind, source), self.clock.load(Ordering::Relaxed), None);
         slots.push(Arc::clone(&slot));
         Some(slot)
+    }
+
+    /// Remembers a kind of arguments that has no plan, for reports, and gives it.
+    fn note(&self, spec: &ArgumentSpec, call: &Call<'_>, run: &Run) -> Kind {
+        let mut kinds = self.kinds.lock();
+        if let Some((_, kind)) = kinds.iter().find(|(hash, _)| *hash == spec.hash()) {
+            return kind.clone();
+        }
+        let names = call.function.schema.arguments.iter().map(|argument| argument.name.as_str());
+        let kind = Kind::of(names, call.arguments, run);
+        if kinds.len() >= MAX_KINDS {
+            kinds.pop_front();
+        }
+        kinds.push_back((spec.hash(), kind.clone()));
+        kind
+    }
+
+    /// The kind of arguments whose spec has a hash, if it is remembered.
+    fn kind(&self, hash: u64) -> Option<Kind> {
+        self.kinds.lock().iter().find(|(known, _)| *known == hash).map(|(_, kind)| kind.clone())
     }
 
     /// Whether calls of a kind have come often enough for a plan although many were lost. The kind that came least often is
@@ -387,7 +432,8 @@ impl Plans {
             return None;
         }
         let now = self.clock.load(Ordering::Relaxed);
-        slots[at] = Slot::new(outdated.spec.clone(), now, Some(outdated));
+        let own = (outdated.spec.clone(), outdated.kind.clone(), outdated.source.clone());
+        slots[at] = Slot::new(own, now, Some(outdated));
         Some(Arc::clone(&slots[at]))
     }
 }
@@ -403,16 +449,26 @@ impl Slot {
     }
 
     /// A place without a plan yet; `former` is the one that it stands in the place of.
-    fn new(spec: ArgumentSpec, now: u64, former: Option<&Slot>) -> Arc<Slot> {
+    fn new(
+        (spec, kind, source): (ArgumentSpec, Kind, Option<Span>),
+        now: u64,
+        former: Option<&Slot>,
+    ) -> Arc<Slot> {
+        let taken = |count: fn(&Slot) -> &AtomicU64| {
+            AtomicU64::new(former.map_or(0, |former| count(former).load(Ordering::Relaxed)))
+        };
         Arc::new(Slot {
             spec,
+            kind,
+            source,
             used: AtomicU64::new(now),
             building: Mutex::default(),
             plan: OnceLock::new(),
             // Its kind of arguments is known where there was a plan.
             early: AtomicUsize::new(former.map_or(0, |former| former.early.load(Ordering::Relaxed))),
-            passed_by: AtomicU64::new(former.map_or(0, |former| former.passed_by.load(Ordering::Relaxed))),
-            before: former.map(Slot::guard_counts).unwrap_or_default(),
+            passed_by: taken(|slot| &slot.passed_by),
+            other: taken(|slot| &slot.other),
+            before: former.map(Slot::guards_so_far).unwrap_or_default(),
         })
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::dialects::Run;
 use crate::ir::{Dim, TensorType, Type, TypeKind};
+use crate::runtime::checks::Miss;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use hashbrown::DefaultHashBuilder;
@@ -32,9 +33,42 @@ impl ArgumentSpec {
         ArgumentSpec { hash: HASHER.hash_one(words.as_slice()), words }
     }
 
+    /// A number that equal specs share.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
     /// Whether both are for equal arguments, whatever the grad mode.
     pub(super) fn is_for_arguments_of(&self, other: &ArgumentSpec) -> bool {
         self.words.get(1..) == other.words.get(1..)
+    }
+}
+
+/// A spec for people: a text of each argument, then the grad mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kind(Arc<[String]>);
+
+impl Kind {
+    /// The kind of a call's arguments; `names` are those of the function's parameters.
+    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>, arguments: &[Value], run: &Run) -> Kind {
+        let one = |(name, value): (&str, &Value)| format!("{name} : {}", refined(&value.ty(), value));
+        let mode = if run.grad_enabled() { "with gradients" } else { "without gradients" };
+        Kind(names.zip(arguments).map(one).chain([mode.to_string()]).collect())
+    }
+
+    /// Of each argument, then the grad mode.
+    pub(super) fn parts(&self) -> &[String] {
+        &self.0
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        self.0.join(", ")
+    }
+
+    /// What of another kind is otherwise.
+    pub(super) fn miss(&self, other: &Kind) -> Option<Miss> {
+        let both = self.0.iter().zip(other.0.iter()).filter(|(expected, seen)| expected != seen);
+        Miss::of(both.map(|(expected, seen)| (expected.clone(), seen.clone())))
     }
 }
 

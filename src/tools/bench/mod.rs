@@ -84,6 +84,9 @@ pub struct Options {
     /// ui.perfetto.dev, which `translate --to html --profile FILE` draws as heat
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     profile: Option<Option<PathBuf>>,
+    /// Write a call as it is timed, with its plans, as a trace for ui.perfetto.dev: ops and kernels with time and bytes
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Seed of the random generator at the first call, and of the numbers of --input
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -108,7 +111,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     options.cache.set(io);
     let subjects = subject::all(options, io)?;
     let settings = settings(options);
-    if options.profile.as_ref().is_some_and(Option::is_some) && subjects.len() * settings.len() != 1 {
+    let is_traced = options.trace.is_some() || options.profile.as_ref().is_some_and(Option::is_some);
+    if is_traced && subjects.len() * settings.len() != 1 {
         let error =
             Diagnostic::new(ErrorKind::Usage, "one trace is written for one model on one number of threads");
         return Err(error.hint("--profile without a file shows tables for each"));
@@ -192,7 +196,12 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
     };
     let peak = peak.end();
     let profile = match &options.profile {
-        Some(_) => Some(profile::take(options, &ready, &run)?),
+        // That of a file names ops of the program's functions, which `translate` shows with their times.
+        Some(file) => Some(profile::take(options, &ready, &run, file.is_none())?),
+        None => None,
+    };
+    let trace = match &options.trace {
+        Some(_) => Some(profile::take(options, &ready, &run, true)?),
         None => None,
     };
     Ok(Line {
@@ -208,6 +217,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
         making: making::json(&ready.program),
         fusion: fusion_json(&ready.program.fusion_report()),
         profile,
+        trace,
     })
 }
 
@@ -218,10 +228,13 @@ fn write_files(options: &Options, lines: &[Line], io: &mut Io<'_>) -> Result<()>
     if let Some(file) = &options.svg {
         write(file, report::svg(lines), io)?;
     }
-    let trace = lines.first().and_then(|line| line.profile.as_ref());
-    if let (Some(Some(file)), Some(profile)) = (&options.profile, trace) {
-        write(file, profile.trace(), io)?;
-        io.message(&format!("{}: a trace for ui.perfetto.dev\n", file.display()));
+    let Some(line) = lines.first() else { return Ok(()) };
+    let heat = options.profile.as_ref().and_then(Option::as_ref);
+    for (file, profile) in [(heat, &line.profile), (options.trace.as_ref(), &line.trace)] {
+        if let (Some(file), Some(profile)) = (file, profile) {
+            write(file, profile.trace(), io)?;
+            io.message(&format!("{}: a trace for ui.perfetto.dev\n", file.display()));
+        }
     }
     Ok(())
 }

@@ -1,13 +1,12 @@
-//! Where the time of a call goes: by kind of op, by kernel, and as a trace for Perfetto.
+//! Where the time of a call goes: by kind of op, by kernel, and as a trace.
 
 use super::Options;
 use super::subject::Ready;
 use crate::diag::Result;
-use crate::dialects::{GraphId, Run, fusion};
-use crate::ir::{Attr, Graph};
-use crate::tools::observe::{At, Event, Watch, kernel_name};
+use crate::dialects::Run;
+use crate::tools::observe::{At, Event, Watch};
 use crate::tools::table::{Table, time};
-use hashbrown::HashMap;
+use crate::tools::trace::{self, Names, Place, Record};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
@@ -16,40 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Calls that are examined, at most.
 const CALLS: usize = 50;
-/// Steps that a trace shows.
-const MAX_EVENTS: usize = 200_000;
 /// Rows of a table.
 const ROWS: usize = 20;
-
-/// What a step was.
-#[derive(Clone, Debug)]
-struct Place {
-    /// The function, with the ops whose bodies lead to the graph: `forward/12`.
-    function: String,
-    kind: String,
-    /// What a fused group computes: `mul+add+relu`.
-    kernel: Option<String>,
-    scope: Option<String>,
-}
-
-/// A step of the call that the trace shows.
-struct Shown {
-    op: Option<(GraphId, u32)>,
-    begin: Duration,
-    time: Duration,
-}
-
-#[derive(Default)]
-struct Record {
-    begin: Option<Instant>,
-    /// Times in all calls, by op.
-    totals: HashMap<(GraphId, u32), (usize, Duration)>,
-    /// Functions that run, and when they began.
-    open: Vec<(Option<GraphId>, Duration)>,
-    /// The last call.
-    shown: Vec<Shown>,
-    functions: Vec<(GraphId, Duration, Duration)>,
-}
 
 /// What was seen.
 pub(super) struct Profile {
@@ -57,19 +24,16 @@ pub(super) struct Profile {
     passes: String,
     calls: usize,
     call: Duration,
-    places: HashMap<(GraphId, u32), Place>,
-    names: HashMap<GraphId, String>,
+    names: Names,
     record: Record,
 }
 
-/// Calls the program before a watcher's eyes.
-pub(super) fn take(options: &Options, ready: &Ready, run: &Run) -> Result<Profile> {
+/// Calls the program before a watcher's eyes: its plans, or the program's own functions op by op.
+pub(super) fn take(options: &Options, ready: &Ready, run: &Run, plans: bool) -> Result<Profile> {
     let record: Arc<Mutex<Record>> = Arc::default();
     let sink = Arc::clone(&record);
     let see = move |at: &At<'_>, event: Event<'_>| sink.lock().take_in(at.graph, event);
-    // A trace names ops of the program's functions, which `translate` shows with their times.
-    let is_trace = options.profile.as_ref().is_some_and(Option::is_some);
-    run.watch(Some(if is_trace { Watch::new(see) } else { Watch::of_plans(see) }));
+    run.watch(Some(if plans { Watch::of_plans(see) } else { Watch::new(see) }));
     let end = Instant::now() + Duration::from_secs_f64(options.seconds.clamp(0.0, 3600.0));
     let (mut calls, mut total, mut result) = (0, Duration::ZERO, Ok(()));
     while calls < CALLS && (calls == 0 || Instant::now() < end) && result.is_ok() {
@@ -82,95 +46,23 @@ pub(super) fn take(options: &Options, ready: &Ready, run: &Run) -> Result<Profil
     }
     run.watch(None);
     result?;
-    let mut map = Map::default();
-    for function in ready.program.module().functions.values() {
-        map.graph(&function.graph, function.name.as_str());
-    }
-    for (function, graph) in ready.program.plan_graphs() {
-        map.graph(&graph, &format!("the plan of {function}"));
-    }
     let record = std::mem::take(&mut *record.lock());
     Ok(Profile {
         model: options.files.first().map(|file| file.display().to_string()).unwrap_or_default(),
         passes: ready.passes.clone(),
         calls,
         call: total / calls.max(1) as u32,
-        places: map.places,
-        names: map.names,
+        names: Names::of(&ready.program),
         record,
     })
-}
-
-impl Record {
-    /// Another call begins.
-    fn start(&mut self) {
-        self.begin = Some(Instant::now());
-        self.open.clear();
-        self.shown.clear();
-        self.functions.clear();
-    }
-
-    fn take_in(&mut self, graph: Option<GraphId>, event: Event<'_>) {
-        let Some(start) = self.begin else { return };
-        match event {
-            Event::Enters { .. } => self.open.push((graph, start.elapsed())),
-            Event::Leaves => {
-                if let Some((Some(graph), begin)) = self.open.pop() {
-                    self.functions.push((graph, begin, start.elapsed().saturating_sub(begin)));
-                }
-            }
-            Event::Ran { op, begin, .. } => {
-                let time = begin.elapsed();
-                let key = graph.map(|graph| (graph, op));
-                if let Some(key) = key {
-                    let (count, total) = self.totals.entry(key).or_default();
-                    *count += 1;
-                    *total += time;
-                }
-                if self.shown.len() < MAX_EVENTS {
-                    self.shown.push(Shown { op: key, begin: begin.saturating_duration_since(start), time });
-                }
-            }
-        }
-    }
-}
-
-/// What ops and graphs are called.
-#[derive(Default)]
-struct Map {
-    places: HashMap<(GraphId, u32), Place>,
-    names: HashMap<GraphId, String>,
-}
-
-impl Map {
-    fn graph(&mut self, graph: &Graph, name: &str) {
-        // Graphs nest in each other as deep as ops hold them.
-        let mut work: Vec<(&Graph, String)> = vec![(graph, name.to_string())];
-        while let Some((graph, name)) = work.pop() {
-            let id = GraphId::of(graph);
-            for op in graph.all_ops() {
-                let kernel = fusion::subgraph(graph, op).map(|body| kernel_name(body));
-                let place = Place {
-                    function: name.clone(),
-                    kind: graph.kind(op).as_str().to_string(),
-                    kernel,
-                    scope: graph.location(op).and_then(|l| l.scope).map(|scope| scope.as_str().to_string()),
-                };
-                self.places.insert((id, op.index() as u32), place);
-                let inner = graph.attrs(op).iter().filter_map(|(_, attr)| Attr::as_graph(attr));
-                work.extend(inner.map(|inner| (&**inner, format!("{name}/{}", op.index()))));
-            }
-            self.names.insert(id, name);
-        }
-    }
 }
 
 impl Profile {
     /// Sums by some name of the op, the longest first.
     fn sums(&self, name: impl Fn(&Place) -> Option<String>) -> Vec<(String, usize, Duration)> {
         let mut sums: IndexMap<String, (usize, Duration)> = IndexMap::new();
-        for (key, (count, time)) in &self.record.totals {
-            if let Some(name) = self.places.get(key).and_then(&name) {
+        for (key, (count, time)) in self.record.totals() {
+            if let Some(name) = self.names.place(key).and_then(&name) {
                 let sum = sums.entry(name).or_default();
                 sum.0 += count;
                 sum.1 += *time;
@@ -237,29 +129,6 @@ impl Profile {
 
     /// The last call as a trace of the form that chrome://tracing and Perfetto read.
     pub(super) fn trace(&self) -> String {
-        let us = |time: Duration| time.as_secs_f64() * 1e6;
-        let mut events = Vec::new();
-        for (graph, begin, time) in &self.record.functions {
-            let Some(name) = self.names.get(graph) else { continue };
-            events
-                .push(json!({"name": name, "cat": "function", "ph": "X", "ts": us(*begin), "dur": us(*time),
-                "pid": 1, "tid": 1}));
-        }
-        for shown in &self.record.shown {
-            let Some((key, place)) = shown.op.and_then(|key| Some((key, self.places.get(&key)?))) else {
-                continue;
-            };
-            let name = place.kernel.as_ref().unwrap_or(&place.kind);
-            let mut args = json!({"function": place.function, "op": key.1, "kind": place.kind});
-            if let Some(scope) = &place.scope {
-                args["scope"] = json!(scope);
-            }
-            events.push(
-                json!({"name": name, "cat": "op", "ph": "X", "ts": us(shown.begin), "dur": us(shown.time),
-                "pid": 1, "tid": 1, "args": args}),
-            );
-        }
-        let about = json!({"model": self.model, "passes": self.passes});
-        format!("{}\n", json!({"traceEvents": events, "displayTimeUnit": "ms", "otherData": about}))
+        trace::chrome(&self.record, &self.names, (&self.model, &self.passes))
     }
 }

@@ -23,6 +23,7 @@ pub(super) struct Line {
     pub(super) making: Json,
     pub(super) fusion: Json,
     pub(super) profile: Option<Profile>,
+    pub(super) trace: Option<Profile>,
 }
 
 impl Line {

@@ -261,7 +261,8 @@ impl Options {
             let name = name.replace('_', "-");
             name == "*" || pipeline.names().contains(&name.as_str()) || toolkit.passes().pass(&name).is_some()
         };
-        for name in print.names().chain(settings.limits.names()) {
+        let limited = settings.limits.names();
+        for name in print.names().chain(limited.iter().map(String::as_str)) {
             if !known(name) {
                 let error = Diagnostic::new(ErrorKind::Usage, format!("there is no pass '{name}'"));
                 return Err(match nearest(name, toolkit.passes().passes().iter().map(|p| p.name)) {
