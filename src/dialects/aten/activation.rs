@@ -8,7 +8,7 @@ use crate::dialects::{
     Args, Effects, Fact, LayerPart, NumberAs, OpDef, Order, Outputs, Promote, Tolerance, composite,
     elementwise, one, opaque,
 };
-use crate::ir::number_text::general;
+use crate::ir::text::number::general;
 use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;

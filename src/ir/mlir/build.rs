@@ -1,7 +1,5 @@
 //! Modules from trees of ops: what the ops of MLIR's generic form mean here.
 
-use super::super::lexer::{Parsed, TextError};
-use super::super::module_parse::resolve;
 use super::super::verify::TextPlaces;
 use super::super::{
     Attr, BlockId, Function, Graph, Location, OpId, ParseOptions, ParsedModule, Symbol, Type, ValueId,
@@ -11,13 +9,15 @@ use super::attributes::expected;
 use super::parse::{self, Op, Place, Region, Text, Use};
 use super::{DECLARATIONS, GRAPH, RETURN, SUBGRAPHS, YIELD};
 use crate::diag::{Diagnostic, Source};
+use crate::ir::text::lexer::{Parsed, TextError};
+use crate::ir::text::module_parse::resolve;
 use bumpalo::Bump;
 use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Reads a text in MLIR's generic form, as [`super`] describes it. What another dialect's ops hold is kept to the letter.
 pub fn parse_mlir(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
-    super::super::parser::check_size(source)?;
+    crate::ir::text::parser::check_size(source)?;
     let one = |error: TextError| vec![error.into_diagnostic(source)];
     let arena = Bump::new();
     let text = parse::read(source.text(), &arena).map_err(one)?;
