@@ -1,17 +1,17 @@
 //! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
 
 use super::contraction::linear;
-use super::convert::with_strides;
 use super::dropout::drop_out;
-use super::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
-use super::kernels::gemm::{Matrix, Onto, matmul};
-use super::kernels::pool::each_plane;
-use super::kernels::product::{c_name, permute, product, times_scalar};
-use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::attend::attend;
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
+use crate::kernels::images::pool::each_plane;
+use crate::kernels::matrix::gemm::{Matrix, Onto, matmul};
+use crate::kernels::matrix::product::{c_name, permute, product, times_scalar};
+use crate::kernels::rows::vector::softmax_scaled;
+use crate::kernels::strided::with_strides;
 use crate::resources::{Collect, memory, pool};
 use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, broadcast_sizes, checked_numel, numel, view};
 use crate::value::Value;

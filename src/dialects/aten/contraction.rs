@@ -1,17 +1,17 @@
 //! Products of matrices and vectors, alone, in batches and added to something; linear layers.
 
 use super::chain::chain;
-use super::convert::with_strides;
 use super::dropout::combined;
-use super::kernels::compute::{compute_dtype, rounding};
-use super::kernels::product::{conjugate, contract, product, scaled, times_scalar};
-use super::kernels::rows::Rows;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{
     Alias, Args, LayerPart, OpDef, OutRule, Outputs, Variant, composite, contraction, one,
 };
+use crate::kernels::compute::{compute_dtype, rounding};
+use crate::kernels::matrix::product::{conjugate, contract, product, scaled, times_scalar};
+use crate::kernels::rows::Rows;
+use crate::kernels::strided::with_strides;
 use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{
@@ -329,7 +329,7 @@ fn added(
 
 /// The sum of two tensors of one dtype and the same sizes.
 fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    use super::kernels::compute::Number;
+    use crate::kernels::compute::Number;
     let (sizes, dtype) = (a.sizes(), a.dtype());
     let wide = compute_dtype(dtype);
     crate::dispatch_number!(wide, "add", T => {

@@ -5,8 +5,8 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::Affine;
-use crate::kernels::qgemm::{PackedWeights, Quantization, linear_dynamic};
-use crate::kernels::quantize::{as_float16, choose_qparams, extremes, quantize};
+use crate::kernels::int8::qgemm::{PackedWeights, Quantization, linear_dynamic};
+use crate::kernels::int8::quantize::{as_float16, choose_qparams, extremes, quantize};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor};
 use crate::value::Value;

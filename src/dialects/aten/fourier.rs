@@ -1,11 +1,11 @@
 //! Discrete Fourier transforms: complex, real and Hermitian, over one or several dimensions, and over short windows.
 
-use super::convert::with_strides;
-use super::kernels::fourier::{Direction, Grid};
-use super::kernels::fourier_layout as layout;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::fourier::layout;
+use crate::kernels::fourier::{Direction, Grid};
+use crate::kernels::strided::with_strides;
 use crate::tensor::view::{dense_like, wrap_dims};
 use crate::tensor::{DType, Dims, Tensor};
 

@@ -1,11 +1,12 @@
 //! Several tensors into one, one tensor several times, elements in another order: cat, stack, repeat, roll, flip.
 
-use super::convert::{in_format_of, laid_out_as};
-use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
-use super::kernels::range::not_implemented;
+use super::convert::in_format_of;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, trial};
 use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, composite, gather, one, view};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::index::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
+use crate::kernels::strided::laid_out_as;
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Dims, Rank, Tensor, broadcast_all, check_promotions, view as layout, wrap_dim};
 use crate::value::Value;

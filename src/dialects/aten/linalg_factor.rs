@@ -1,15 +1,16 @@
 //! Matrices factored and solved: LU, Cholesky, LDL, triangles, determinants, inverses, powers.
 
-use super::convert::row_major;
-use super::kernels::linalg::factor::{Lu, cholesky, lu, permutation};
-use super::kernels::linalg::indefinite::{self, ldl};
-use super::kernels::linalg::solve::{Triangle, triangular, with_lu, with_lu_adjoint};
-use super::kernels::linalg::{Batch, Field, Mat, stack, stack_vectors, with_field};
-use super::kernels::range::not_implemented;
-use super::kernels::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::linalg::factor::{Lu, cholesky, lu, permutation};
+use crate::kernels::linalg::indefinite;
+use crate::kernels::linalg::indefinite::ldl;
+use crate::kernels::linalg::solve::{Triangle, triangular, with_lu, with_lu_adjoint};
+use crate::kernels::linalg::{Batch, Field, Mat, stack, stack_vectors, with_field};
+use crate::kernels::strided::row_major;
+use crate::kernels::wide::{Wide, store};
 use crate::tensor::{DType, Dims, Tensor, broadcast_sizes};
 use crate::value::Value;
 use smallvec::SmallVec;

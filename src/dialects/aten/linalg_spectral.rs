@@ -1,16 +1,16 @@
 //! Matrices taken apart by orthogonal factors: QR, singular values, eigenvalues, and what follows from them: norms,
 //! ranks, pseudoinverses, least squares.
 
-use super::kernels::linalg::eigen::eigen;
-use super::kernels::linalg::hermitian::eigh;
-use super::kernels::linalg::singular::svd;
-use super::kernels::linalg::{Batch, Field, Mat, orthogonal, stack, stack_vectors, with_field};
-use super::kernels::range::not_implemented;
-use super::kernels::wide::Wide;
 use super::linalg_factor::{expect_field, expect_matrix, expect_square, real_of, several};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::linalg::eigen::eigen;
+use crate::kernels::linalg::hermitian::eigh;
+use crate::kernels::linalg::singular::svd;
+use crate::kernels::linalg::{Batch, Field, Mat, orthogonal, stack, stack_vectors, with_field};
+use crate::kernels::wide::Wide;
 use crate::resources::memory;
 use crate::resources::{Scratch, budget};
 use crate::tensor::view::transpose;

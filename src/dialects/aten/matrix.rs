@@ -1,11 +1,11 @@
 //! Tensors built from the places or the combinations of elements: triangles, diagonals, grids, one-hot codes.
 
-use super::convert::with_strides;
 use super::create::asked;
-use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, OutRule, Outputs, composite, create, gather, one, opaque, view};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::strided::with_strides;
 use crate::resources::{Collect, Scratch, budget, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};

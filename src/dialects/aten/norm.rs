@@ -1,17 +1,18 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::convert::{channels_last, row_major, with_strides};
+use super::convert::channels_last;
 use super::group_norm::{group_norm, native_group_norm};
-use super::kernels::channels::{scale_planes, scale_rows};
-use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
-use super::kernels::pool::each_plane;
-use super::kernels::vector_rows::sum_wide;
-use super::kernels::wide::store;
-use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, pointwise, trial};
 use crate::dialects::{Args, Fact, LayerPart, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use crate::kernels::float::rows;
+use crate::kernels::images::channels::{scale_planes, scale_rows};
+use crate::kernels::images::pool::each_plane;
+use crate::kernels::rows::vector::sum_wide;
+use crate::kernels::strided::{row_major, with_strides};
+use crate::kernels::wide::store;
+use crate::kernels::wide_loops;
 use crate::resources::{Collect, Scratch, memory, pool};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Tensor, numel, view};

@@ -1,10 +1,10 @@
 //! Sums in two steps: what a group can add up while it runs along rows, and what is left to add.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::place::concat;
 use crate::dialects::aten::reduce::sum;
 use crate::dialects::shapes::reductions;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::kernels::index::place::concat;
 use crate::tensor::{Tensor, numel, view};
 
 /// Sums of blocks of rows.

@@ -2,9 +2,9 @@
 
 use super::expect;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::compute::Real;
-use crate::dialects::aten::kernels::range::not_implemented;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::compute::Real;
+use crate::kernels::create::range::not_implemented;
 use crate::tensor::{DType, Tensor};
 use smallvec::smallvec;
 

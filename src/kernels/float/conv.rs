@@ -10,7 +10,7 @@ use super::tile::{BLOCK, Block, Cut, Panels, Product, Run, areas_of, blocks};
 use super::vector::{Isa, LANES};
 use super::winograd;
 use crate::diag::{Diagnostic, Result};
-use crate::kernels::lanes::Lines;
+use crate::kernels::lines::Lines;
 use crate::resources::pool;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
