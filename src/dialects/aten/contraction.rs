@@ -90,29 +90,7 @@ pub static OPS: &[OpDef] = &[
     contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).infer(trial::stand_ins).out("out"),
     composite(
         "aten::kron(Tensor self, Tensor other) -> Tensor",
-        "def kron(self: Tensor, other: Tensor) -> Tensor:
-    rank = self.dim()
-    if other.dim() > rank:
-        rank = other.dim()
-    pad_a = rank - self.dim()
-    pad_b = rank - other.dim()
-    a_sizes: List[int] = []
-    b_sizes: List[int] = []
-    sizes: List[int] = []
-    for i in range(rank):
-        x = 1
-        y = 1
-        if i >= pad_a:
-            x = self.size(i - pad_a)
-        if i >= pad_b:
-            y = other.size(i - pad_b)
-        a_sizes.append(x)
-        a_sizes.append(1)
-        b_sizes.append(1)
-        b_sizes.append(y)
-        sizes.append(x * y)
-    return (self.reshape(a_sizes) * other.reshape(b_sizes)).reshape(sizes)
-",
+        include_str!("composites/kron.py"),
     )
     .out("out"),
     contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).infer(trial::stand_ins).out("out"),
