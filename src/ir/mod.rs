@@ -21,6 +21,7 @@ mod location;
 pub mod mlir;
 mod module;
 mod naming;
+mod read;
 mod symbol;
 pub mod text;
 pub mod types;
@@ -34,9 +35,10 @@ pub use location::{Location, LocationId, Place};
 pub use module::{
     ClassAttribute, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, Module, NamedTupleDef, Property,
 };
+pub use read::parse_module;
 pub use symbol::Symbol;
 pub use text::lexer::{MAX_TEXT, too_large};
-pub use text::module_parse::{ParsedModule, parse_module};
+pub use text::module_parse::ParsedModule;
 pub use text::module_print::derived_schema;
 pub use text::parser::{Naming, ParseOptions, ResultTypes, parse_graph, parse_graph_source};
 pub use text::printer::PrintOptions;

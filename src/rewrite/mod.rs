@@ -7,19 +7,20 @@
 //! graphs are run.
 
 pub mod check;
+mod cost;
 mod direct;
 mod egraph;
 mod explain;
 mod extract;
 mod load;
+mod report;
+mod simplify;
 
 pub use check::lint::lint;
+pub use cost::CostModel;
 pub use direct::directed::{Replaced, replace};
 pub use direct::greedy::simplify_greedily;
-pub use egraph::saturate::{Budget, Report, Settings, simplify, simplify_explained};
-pub use explain::{Explanations, Link, Questions, WhyNot};
-pub use extract::Replacement;
-pub use extract::cost::CostModel;
+pub use explain::Explanations;
 pub use load::compile::{CompiledRule, OpNode, Term, compile};
 pub use load::groups::{RuleGroups, written};
 pub use load::kept::{builtin, group, peephole};
@@ -27,6 +28,8 @@ pub use load::parse::{on_one_line, parse};
 pub use load::reachable::builtin_for;
 pub use load::shelf::{BUILTIN, builtin_rules};
 pub use load::{condition, facts, syntax};
+pub use report::{Budget, Link, Questions, Replacement, Report, Settings, WhyNot};
+pub use simplify::{simplify, simplify_explained};
 
 #[cfg(test)]
 mod tests {

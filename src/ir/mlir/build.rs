@@ -3,13 +3,14 @@
 use super::super::verify::TextPlaces;
 use super::super::{
     Attr, BlockId, Function, Graph, Location, OpId, ParseOptions, ParsedModule, Symbol, Type, ValueId,
-    derived_schema, parse_module, parse_schema,
+    derived_schema, parse_schema,
 };
 use super::attributes::expected;
 use super::parse::{self, Op, Place, Region, Text, Use};
 use super::{DECLARATIONS, GRAPH, RETURN, SUBGRAPHS, YIELD};
 use crate::diag::{Diagnostic, Source};
 use crate::ir::text::lexer::{Parsed, TextError};
+use crate::ir::text::module_parse::parse_text;
 use crate::ir::text::module_parse::resolve;
 use bumpalo::Bump;
 use hashbrown::{HashMap, HashSet};
@@ -56,7 +57,7 @@ fn item(
         DECLARATIONS => {
             let declarations = string("text").ok_or_else(|| wrong("declarations have a `text`".into()))?;
             let source = Source::new("declarations", &*declarations);
-            let module = parse_module(&source, &ParseOptions::default());
+            let module = parse_text(&source, &ParseOptions::default());
             let module = module
                 .map_err(|errors| wrong(errors.first().map_or(String::new(), Diagnostic::to_string)))?;
             parsed.module = module.module;

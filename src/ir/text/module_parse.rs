@@ -27,11 +27,11 @@ pub struct ParsedModule {
     pub places: IndexMap<Symbol, TextPlaces>,
 }
 
-/// Reads a file, in PyTorch's form or in MLIR's generic one. The errors come in the order of their places.
-pub fn parse_module(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
-    if crate::ir::mlir::is_mlir(source.text()) {
-        return crate::ir::mlir::parse_mlir(source, options);
-    }
+/// Reads a file in PyTorch's form. The errors come in the order of their places.
+pub(in crate::ir) fn parse_text(
+    source: &Arc<Source>,
+    options: &ParseOptions,
+) -> Result<ParsedModule, Vec<Diagnostic>> {
     super::parser::check_size(source)?;
     let parsed = parse_module_once(source, options)?;
     let is_raw = |function: &Function| {
@@ -663,7 +663,7 @@ mod tests {
     use crate::tensor::Tensor;
 
     fn parse(text: &str) -> Result<ParsedModule, Vec<Diagnostic>> {
-        parse_module(&Source::new("t.ir", text), &ParseOptions { record_places: true, ..Default::default() })
+        parse_text(&Source::new("t.ir", text), &ParseOptions { record_places: true, ..Default::default() })
     }
 
     const MODULE: &str = r#"class __torch__.M(Module):

@@ -4,12 +4,12 @@
 use super::graph_match::{Bound, Names, Subst, constant_of};
 use super::greedy::Driver;
 use crate::ir::{OpId, ValueId};
-use crate::rewrite::explain::{Link, WhyNot};
-use crate::rewrite::extract::{Replacement, place};
 use crate::rewrite::load::compile::{CompiledRule, Term};
 use crate::rewrite::load::condition;
 use crate::rewrite::load::condition::Subjects;
 use crate::rewrite::load::shown::attr_text;
+use crate::rewrite::report::{Link, WhyNot};
+use crate::rewrite::report::{Replacement, place};
 use std::sync::Arc;
 
 /// Why a match comes to nothing.

@@ -2,22 +2,18 @@
 //! checks a clock.
 
 use super::agenda::{self, Agenda};
-use super::enter::{Loaded, load, restore};
+use super::enter::{Loaded, restore};
 use super::language::{Head, Node};
 use super::matching::{Bound, Names, Subst, build, holds, match_op, matches};
 use super::trace::{self, Trace};
 use crate::analysis::AliasDb;
-use crate::diag::Result;
-use crate::dialects::{Effects, Fact, Family, Op, Registry};
-use crate::ir::{Graph, Module, Symbol, ValueId};
-use crate::rewrite::explain::{Questions, WhyNot};
-use crate::rewrite::extract;
-use crate::rewrite::extract::cost::CostModel;
+use crate::dialects::{Effects, Fact, Family, Op};
+use crate::ir::{Graph, Symbol, ValueId};
 use crate::rewrite::load::compile::{CompiledRule, Term};
 use crate::rewrite::load::syntax::Contract;
+use crate::rewrite::report::{Budget, Report};
 use egg::Id;
 use hashbrown::HashSet;
-use indexmap::IndexMap;
 use std::sync::Arc;
 
 /// Of the nodes that rules may add, equations (`~>`) add at most one in this many: the orders of a long chain of an associative
@@ -26,40 +22,6 @@ const EQUATIONS_SHARE: usize = 4;
 /// Classes that a repair may read for each firing since the last.
 const REPAIRED_PER_FIRING: usize = 64;
 
-/// Counted limits: never time, so that the same input gives the same output.
-#[derive(Clone, Copy, Debug)]
-pub struct Budget {
-    /// Nodes that rules may add to the e-graph; at least as many as the graph has itself.
-    pub nodes: usize,
-    /// Rounds over all rules.
-    pub rounds: usize,
-    /// Matches of one rule in one round; at least as many as the graph has ops.
-    pub matches: usize,
-}
-
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { nodes: 20_000, rounds: 20, matches: 5_000 }
-    }
-}
-
-/// How to simplify.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Settings {
-    /// How far.
-    pub budget: Budget,
-    /// By what measure.
-    pub cost: CostModel,
-    /// The contract in force: rules that promise less are left out.
-    pub contract: Contract,
-    /// How many ops may be replaced, if that is limited; the first ones are.
-    pub replacements: Option<usize>,
-    /// Each op is replaced for itself, as PyTorch's peephole pass does: ops that became equal stay apart, of equal values
-    /// the nearest takes its place, an object that took another's place is not revisited, and no search reads
-    /// the whole function.
-    pub one_by_one: bool,
-}
-
 /// A rule that made two things equal.
 #[derive(Clone, Debug)]
 pub struct Firing {
@@ -67,67 +29,8 @@ pub struct Firing {
     pub rule: usize,
     /// The class of the match, as it was.
     pub root: Id,
-    /// What the rule matched there, where [`Settings::one_by_one`] asks.
+    /// What the rule matched there, where [`crate::rewrite::Settings::one_by_one`] asks.
     pub(in crate::rewrite) node: Option<Node>,
-}
-
-/// What happened.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// How often each rule made two things equal that were not, in the order of first firing.
-    pub fired: IndexMap<Arc<str>, usize>,
-    /// Ops that were replaced.
-    pub replaced: usize,
-    /// Nodes that each rule added, in the order of first firing.
-    pub grew: IndexMap<Arc<str>, usize>,
-    /// Nodes of the e-graph before the first round and after the last.
-    pub nodes: (usize, usize),
-    /// Rounds that were run.
-    pub rounds: usize,
-    /// The limit that stopped it, if one did.
-    pub stopped_by: Option<&'static str>,
-    /// What each op that was replaced became, in program order.
-    pub steps: Vec<extract::Replacement>,
-    /// Cost before and after, under the model in use.
-    pub cost: (u64, u64),
-    /// Outcome of the rule in question.
-    pub why_not: Vec<WhyNot>,
-}
-
-/// Simplifies a graph.
-pub fn simplify(
-    graph: &mut Graph,
-    registry: &Registry,
-    module: Option<&Module>,
-    rules: &[CompiledRule],
-    settings: &Settings,
-) -> Result<Report> {
-    simplify_explained(graph, registry, module, rules, settings, &Questions::default())
-}
-
-/// Simplifies a graph in the same way, and answers questions about it in the report.
-pub fn simplify_explained(
-    graph: &mut Graph,
-    registry: &Registry,
-    module: Option<&Module>,
-    rules: &[CompiledRule],
-    settings: &Settings,
-    questions: &Questions,
-) -> Result<Report> {
-    let aliases = AliasDb::new(registry, module, graph);
-    let loaded = load(graph, registry, &aliases);
-    let mut run = Saturation::new(loaded, rules, settings.budget);
-    run.contract = settings.contract;
-    if questions.any() {
-        run.trace = Some(Trace::new(&run.loaded, questions.why_not.clone(), settings.cost));
-    }
-    run.one_by_one = settings.one_by_one;
-    run.saturate(graph);
-    let mut report = std::mem::take(&mut run.report);
-    if !run.firings.is_empty() || questions.any() {
-        extract::write_back(graph, registry, &aliases, &run, settings, &mut report);
-    }
-    Ok(report)
 }
 
 /// An e-graph under rules.
@@ -145,9 +48,9 @@ pub(in crate::rewrite) struct Saturation<'r> {
     pub(in crate::rewrite) undirected: HashSet<Node>,
     /// Nodes that a rule made by swapping operands: it does not swap them back.
     turned: HashSet<Node>,
-    /// See [`Settings::one_by_one`].
-    one_by_one: bool,
-    /// See [`Settings::contract`].
+    /// See [`crate::rewrite::Settings::one_by_one`].
+    pub(in crate::rewrite) one_by_one: bool,
+    /// See [`crate::rewrite::Settings::contract`].
     pub(in crate::rewrite) contract: Contract,
     /// What was recorded, if requested.
     pub(in crate::rewrite) trace: Option<Trace>,
@@ -156,7 +59,7 @@ pub(in crate::rewrite) struct Saturation<'r> {
     added: usize,
     /// Firings since the e-graph was last repaired.
     pending: usize,
-    report: Report,
+    pub(in crate::rewrite) report: Report,
 }
 
 impl<'r> Saturation<'r> {

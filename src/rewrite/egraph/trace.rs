@@ -7,7 +7,7 @@ use super::language::{Head, Node};
 use super::matching::{Bound, Names, Subst, build, match_op, sequence};
 use super::saturate::op_of;
 use crate::ir::{Graph, Type, ValueId};
-use crate::rewrite::extract::cost::CostModel;
+use crate::rewrite::cost::CostModel;
 use crate::rewrite::load::compile::{CompiledRule, Term};
 use crate::rewrite::load::condition;
 use crate::rewrite::load::condition::Subjects;

@@ -4,56 +4,9 @@
 pub(super) mod proof;
 pub(super) mod why_not;
 
-use super::egraph::saturate::Report;
-use super::extract::Replacement;
+use super::report::{Link, Questions, Replacement, Report, WhyNot};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Requested information about a simplification.
-#[derive(Clone, Debug, Default)]
-pub struct Questions {
-    /// Give the chain of rules of each replaced op.
-    pub explain: bool,
-    /// Say where and why this rule was not taken.
-    pub why_not: Option<Arc<str>>,
-}
-
-impl Questions {
-    /// Whether anything is asked.
-    pub fn any(&self) -> bool {
-        self.explain || self.why_not.is_some()
-    }
-}
-
-/// One rule of a chain.
-#[derive(Clone, Debug)]
-pub struct Link {
-    /// Its name.
-    pub rule: Arc<str>,
-    /// Where the rule stands: `file:line`.
-    pub place: String,
-    /// The term that it matched.
-    pub before: String,
-    /// What it made of it.
-    pub after: String,
-    /// Cost of both.
-    pub cost: (u64, u64),
-}
-
-/// What became of a rule at a place.
-#[derive(Clone, Debug)]
-pub struct WhyNot {
-    /// The value that it matched, as it prints; none where nothing matched.
-    pub value: Option<String>,
-    /// Where that stands in the program text.
-    pub location: Option<String>,
-    /// The matched term, or the nearest partial match.
-    pub matched: String,
-    /// Whether it was taken, and if not, why.
-    pub reason: String,
-    /// It was taken here.
-    pub taken: bool,
-}
+use std::sync::{Mutex, PoisonError};
 
 /// Where a tool gathers the explanations of all its passes.
 #[derive(Debug, Default)]

@@ -1,6 +1,5 @@
 //! Why a rule was not taken: at each match the reason, and where nothing matched how far the nearest match got.
 
-use super::WhyNot;
 use crate::ir::{Attr, Graph, ValueId};
 use crate::rewrite::egraph::agenda::Agenda;
 use crate::rewrite::egraph::enter::Loaded;
@@ -8,9 +7,10 @@ use crate::rewrite::egraph::language::Head;
 use crate::rewrite::egraph::matching::type_fits;
 use crate::rewrite::egraph::saturate::{Saturation, root_kind};
 use crate::rewrite::egraph::trace::{Trace, class};
-use crate::rewrite::extract::place;
 use crate::rewrite::load::compile::{CompiledRule, Term};
 use crate::rewrite::load::syntax::Contract;
+use crate::rewrite::report::WhyNot;
+use crate::rewrite::report::place;
 use egg::Id;
 use indexmap::IndexMap;
 use std::sync::Arc;

@@ -6,8 +6,8 @@
 //! class brings along all that every way to make it needs, and each of these costs at least its cheapest node. It
 //! knows nothing of places and identity: writing the choice back decides whether it is allowed there.
 
-use super::cost::CostModel;
 use crate::ir::{Graph, OpId, Type};
+use crate::rewrite::cost::CostModel;
 use crate::rewrite::egraph::enter::Loaded;
 use crate::rewrite::egraph::language::{Head, Node, OpHead};
 use crate::rewrite::egraph::saturate::{Saturation, op_of};

@@ -8,22 +8,21 @@
 //! (`exact`), and what that chose is taken where it is cheaper still.
 //! A fresh tensor becomes an alias, or the reverse, only where this is unobservable.
 
-pub mod cost;
 mod exact;
 mod forms;
 pub(super) mod identity;
 
 use super::egraph::enter::Loaded;
 use super::egraph::language::{Head, Node};
-use super::egraph::saturate::{Report, Saturation, Settings, op_of};
-use super::explain::Link;
+use super::egraph::saturate::{Saturation, op_of};
 use super::explain::proof::Proofs;
 use super::explain::why_not;
 use super::explain::why_not::Decision;
+use super::report::{Link, Replacement, Report, Settings, place};
 use crate::analysis::AliasDb;
 use crate::dialects::{Family, Op, Registry};
 use crate::ir::{Graph, OpId, Symbol, TypeKind, ValueId};
-use cost::{CostModel, cost_of};
+use crate::rewrite::cost::{CostModel, cost_of};
 use egg::Id;
 use exact::Problem;
 use hashbrown::{HashMap, HashSet};
@@ -33,25 +32,6 @@ use std::cell::{Cell, RefCell};
 
 /// Times that the whole function is gone through: what one replacement frees may make another one worth it.
 const MAX_PASSES: usize = 4;
-
-/// What an op became.
-#[derive(Clone, Debug)]
-pub struct Replacement {
-    /// The value's name, as it prints.
-    pub name: String,
-    /// Where it stands in the program text.
-    pub location: Option<String>,
-    /// Before and after, as text.
-    pub before: String,
-    /// After, as text.
-    pub after: String,
-    /// Names of the rules that led there, in order.
-    pub rules: Vec<std::sync::Arc<str>>,
-    /// Cost of what went and of what came.
-    pub cost: (u64, u64),
-    /// The firings that led there, in order; only where explanations are asked for.
-    pub chain: Vec<Link>,
-}
 
 /// Replaces values by cheaper forms: one after the other, and where the function is small, as a search over all
 /// choices says, if that is cheaper still.
@@ -207,12 +187,6 @@ fn values_by_class(graph: &Graph, loaded: &Loaded) -> HashMap<Id, Vec<ValueId>> 
     let place = |v: &ValueId| graph.def_op(*v).and_then(|op| loaded.order.get(&op)).map_or(0, |n| n + 1);
     found.values_mut().for_each(|all| all.sort_by_key(place));
     found
-}
-
-/// Where an op stands in the program text.
-pub(super) fn place(graph: &Graph, op: OpId) -> Option<String> {
-    let (file, line, column) = graph.location(op)?.file_line_column()?;
-    Some(format!("{file}:{line}:{column}"))
 }
 
 pub(super) struct Writer<'a, 'r> {
