@@ -6,8 +6,8 @@
 //!     TORCH_PYTHON=venv/bin/python cargo bench --bench int8 -- 2       on two
 
 use flambeau::kernels::Affine;
-use flambeau::kernels::qconv::{Geometry, PackedConv};
-use flambeau::kernels::qgemm::{PackedWeights, Quantization, linear, linear_dynamic};
+use flambeau::kernels::int8::qconv::{Geometry, PackedConv};
+use flambeau::kernels::int8::qgemm::{PackedWeights, Quantization, linear, linear_dynamic};
 use flambeau::resources::pool;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -511,30 +511,13 @@ const SUM: &str = "def sum(a: Tensor, b: Tensor):\n    return a + b\n";
 const ADD: &str = "def add(a: Tensor, b: Tensor):\n    return a.add_(b)\n";
 
 /// The gradient of a base as its storage lies: one dimension.
-const FLAT: &str = "def flat(g: Tensor, size: List[int], stride: List[int], mixed: bool):
-    extent = 1
-    for i in range(len(size)):
-        extent += (size[i] - 1) * stride[i]
-    if g.numel() == 0:
-        extent = 0
-    r = g.new_zeros([extent]).as_strided_scatter(g, size, stride, 0)
-    if mixed:
-        r = torch.view_as_real(r).reshape([-1])
-    return r
-";
+const FLAT: &str = include_str!("flat.py");
 /// The part of it that a view shows.
 const SLICE: &str = "def slice(flat: Tensor, base_size: List[int], base_stride: List[int], size: List[int], stride: List[int], offset: int, mixed: bool):
     return flat.as_strided(size, stride, offset).clone()
 ";
 /// The gradient of the base as it was before the write.
-const REST: &str = "def rest(flat: Tensor, own: Optional[Tensor], base_size: List[int], base_stride: List[int], size: List[int], stride: List[int], offset: int, mixed: bool):
-    if own is None:
-        own = flat.new_zeros(size)
-    r = flat.as_strided_scatter(own, size, stride, offset)
-    if mixed:
-        r = torch.view_as_complex(r.reshape([-1, 2]))
-    return r.as_strided(base_size, base_stride, 0)
-";
+const REST: &str = include_str!("rest.py");
 
 /// The gradient of an output; zeros where nothing used it.
 fn given(gradients: &[Option<Tensor>], outputs: &[Output], n: usize) -> Result<Tensor> {

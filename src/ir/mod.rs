@@ -14,54 +14,38 @@
 //! mean something only together with the graph that made them.
 
 mod attr;
-mod attr_text;
 mod edit;
 mod graph;
-#[cfg(test)]
-mod grammar_check;
-#[cfg(test)]
-mod torch_text;
 mod ids;
-mod lexer;
 mod location;
 pub mod mlir;
 mod module;
-mod module_parse;
-mod module_text;
-mod names;
 mod naming;
-pub mod number_text;
-mod parser;
-mod printer;
-pub mod schema;
-pub mod schema_text;
-pub mod subtype;
+mod read;
 mod symbol;
-mod tensor_text;
-mod type_parse;
-mod type_table;
-mod type_text;
+pub mod text;
 pub mod types;
-pub mod unify;
 pub mod verify;
 
 pub use attr::{Attr, Held};
 pub use edit::mapped;
 pub use graph::{Graph, Use, ValueDef};
 pub use ids::{BlockId, OpId, ValueId};
-pub use lexer::{MAX_TEXT, too_large};
 pub use location::{Location, LocationId, Place};
 pub use module::{
     ClassAttribute, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, Module, NamedTupleDef, Property,
 };
-pub use module_parse::{ParsedModule, parse_module};
-pub use module_text::derived_schema;
-pub use parser::{Naming, ParseOptions, ResultTypes, parse_graph, parse_graph_source};
-pub use printer::PrintOptions;
-pub use schema::{AliasInfo, Argument, Schema};
-pub use schema_text::parse_schema;
-pub use subtype::{Hierarchy, NoClasses, is_subtype_of};
+pub use read::parse_module;
 pub use symbol::Symbol;
-pub use type_parse::parse_type;
+pub use text::lexer::{MAX_TEXT, too_large};
+pub use text::module_parse::ParsedModule;
+pub use text::module_print::derived_schema;
+pub use text::parser::{Naming, ParseOptions, ResultTypes, parse_graph, parse_graph_source};
+pub use text::printer::PrintOptions;
+pub use text::schema::parse_schema;
+pub use text::type_parse::parse_type;
+pub use types::schema::{AliasInfo, Argument, Schema};
+pub use types::subtype::{Hierarchy, NoClasses, is_subtype_of};
 pub use types::{Dim, TensorType, Type, TypeKind, TypeParameter};
+pub use types::{schema, subtype, unify};
 pub use verify::{DialectLaws, NoLaws, TextPlaces, Violations, verify_graph, verify_module};

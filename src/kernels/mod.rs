@@ -2,18 +2,22 @@
 //! graph.
 
 pub mod complex;
-mod depthwise;
-pub mod fake_quantize;
+pub mod compute;
+pub mod conv;
+pub mod create;
 pub mod float;
-mod lanes;
-#[cfg(target_arch = "x86_64")]
-mod narrow;
-pub mod qconv;
-pub mod qgemm;
-pub mod quantize;
-pub mod resize;
-mod stage;
-#[cfg(test)]
-mod tests;
+pub mod fourier;
+pub mod images;
+pub mod index;
+pub mod int8;
+pub mod linalg;
+mod lines;
+pub mod matrix;
+pub mod rows;
+pub mod special;
+pub mod strided;
+mod vectors;
+pub mod wide;
 
-pub use stage::{Affine, Engine};
+pub use int8::{Affine, Engine};
+pub use vectors::wide_loops;

@@ -5,9 +5,9 @@ use super::group::{Form, GroupProgram, Leaf, Load};
 use super::nest::{Nest, NestRows, RowStore, Stride, Target};
 use super::row_plan::{self, RowDomain};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::fusion::sums::blocks;
 use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::dialects::shapes::layouts::ordered_walk;
+use crate::dialects::shapes::reductions::blocks;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{
     DType, Dims, Layout, broadcast_sizes, channels_last_strides, contiguous_strides, wrap_dim,

@@ -5,8 +5,8 @@ use super::group::{BlockSums, GroupProgram, Leaf};
 use super::nest::RowStore;
 use super::plan::{Access, Part, RowPart, leaf_layouts, merge};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::fusion::sums::blocks;
 use crate::dialects::scalar::{Inst, Sv};
+use crate::dialects::shapes::reductions::blocks;
 use crate::tensor::{Dims, Layout, broadcast_sizes, view};
 use smallvec::SmallVec;
 

@@ -2,9 +2,8 @@
 //! the op alone. Shared by passes that run it; propagate-shapes is the pass that knows more.
 
 use super::constants;
-use crate::ir::{
-    Attr, BlockId, Dim, Graph, NoClasses, OpId, TensorType, Type, TypeKind, ValueId, unify::unify,
-};
+use crate::ir::unify::unify;
+use crate::ir::{Attr, BlockId, Dim, Graph, NoClasses, OpId, TensorType, Type, TypeKind, ValueId};
 use crate::tensor::{DType, Device};
 use crate::value::Value;
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 
 use super::{Context, PassOption, dce, simplify};
 use crate::diag::Result;
-use crate::ir::{BlockId, Graph, NoClasses, OpId, TypeKind, unify::unify};
+use crate::ir::unify::unify;
+use crate::ir::{BlockId, Graph, NoClasses, OpId, TypeKind};
 use crate::rewrite;
 use crate::rewrite::syntax::Contract;
 

@@ -59,7 +59,12 @@ impl CostModel {
 }
 
 /// What an op of a graph costs, and whether it may be erased when unused. One with blocks stays.
-pub(super) fn cost_of(registry: &Registry, graph: &Graph, model: CostModel, op: OpId) -> (u64, bool) {
+pub(in crate::rewrite) fn cost_of(
+    registry: &Registry,
+    graph: &Graph,
+    model: CostModel,
+    op: OpId,
+) -> (u64, bool) {
     let (row, may_go) = if graph.nested_blocks(op).is_empty() {
         let known = facts(registry, graph, op);
         let stays = Effects::WRITES_WORLD | Effects::RANDOM | Effects::NEVER_RETURNS;

@@ -6,159 +6,37 @@
 //! name and location. This layer decides values by rules and identity by effects; it does not know how
 //! graphs are run.
 
-mod agenda;
 pub mod check;
-mod compile;
-pub mod condition;
-pub mod cost;
-mod exact;
+mod cost;
+mod direct;
+mod egraph;
 mod explain;
-mod directed;
 mod extract;
-pub mod facts;
-mod reachable;
-mod forms;
-mod graph_match;
-mod greedy;
-mod greedy_trace;
-mod groups;
-mod identity;
-mod language;
-mod lint;
 mod load;
-mod matching;
-mod named;
-mod op_variables;
-mod parse;
-mod proof;
-#[cfg(test)]
-mod properties;
-#[cfg(test)]
-mod language_tests;
-mod saturate;
-mod shelf;
-pub mod syntax;
-mod trace;
-mod why_not;
+mod report;
+mod simplify;
 
-pub use compile::{CompiledRule, OpNode, Term, compile};
+pub use check::lint::lint;
 pub use cost::CostModel;
-pub use directed::{Replaced, replace};
-pub use explain::{Explanations, Link, Questions, WhyNot};
-pub use extract::Replacement;
-pub use greedy::simplify_greedily;
-pub use groups::{RuleGroups, group, written};
-pub use lint::lint;
-pub use parse::{on_one_line, parse};
-pub use reachable::builtin_for;
-pub use saturate::{Budget, Report, Settings, simplify, simplify_explained};
-
-use crate::diag::Result;
-use crate::dialects::Registry;
-use crate::ir::Attr;
-use std::sync::Arc;
-
-/// The built-in rule files, by theme.
-pub const BUILTIN: &[(&str, &str)] = &[
-    ("peephole.rules", include_str!("rules/peephole.rules")),
-    ("numbers.rules", include_str!("rules/numbers.rules")),
-    ("arith.rules", include_str!("rules/arith.rules")),
-    ("functions.rules", include_str!("rules/functions.rules")),
-    ("compare.rules", include_str!("rules/compare.rules")),
-    ("views.rules", include_str!("rules/views.rules")),
-    ("joins.rules", include_str!("rules/joins.rules")),
-    ("contraction.rules", include_str!("rules/contraction.rules")),
-    ("folding.rules", include_str!("rules/folding.rules")),
-    ("convert.rules", include_str!("rules/convert.rules")),
-    ("reductions.rules", include_str!("rules/reductions.rules")),
-    ("passes.rules", include_str!("rules/passes.rules")),
-];
-
-/// PyTorch's peephole optimizations.
-const PEEPHOLE: &str = "torchscript-peephole";
-/// Those of them that trust what is not known.
-const TRUSTING: &str = "torchscript-peephole-trusting";
-
-/// The built-in rules as written.
-pub fn builtin_rules() -> Result<Vec<&'static syntax::Rule>> {
-    shelf::entries().iter().map(shelf::Entry::rule).collect()
-}
-
-/// Rules of a table.
-#[derive(Clone, Copy)]
-enum Wanted<'a> {
-    /// Those that hold for every program.
-    Laws,
-    /// Those of some groups.
-    Groups(&'a [&'a str]),
-}
-
-impl Wanted<'_> {
-    /// Whether a rule of a group is one, by which a pass replaces (`directed`) or not.
-    fn has(self, group: Option<&str>, directed: bool) -> bool {
-        match self {
-            Wanted::Laws => !directed && group != Some(TRUSTING),
-            Wanted::Groups(groups) => group.is_some_and(|group| groups.contains(&group)),
-        }
-    }
-
-    fn has_facts(self) -> bool {
-        match self {
-            Wanted::Laws => true,
-            Wanted::Groups(groups) => groups.contains(&facts::GROUP),
-        }
-    }
-}
-
-/// Rules of a table, resolved against its ops. Built-in rules about overloads that the table does not have can match nothing
-/// and are left out.
-fn compiled(registry: &Registry, wanted: Wanted<'_>) -> Result<Vec<CompiledRule>> {
-    let mut rules = groups::compiled(registry, wanted)?;
-    if wanted.has_facts() {
-        rules.extend(facts::compiled(registry)?);
-    }
-    for rule in shelf::rules(wanted) {
-        // They all are over the built-in ops, which a test makes sure of.
-        rules.extend(compile(registry, rule?).unwrap_or_default());
-    }
-    Ok(rules)
-}
-
-/// Rules over the ops of one table, as [`Registry::derived`] keeps them.
-type Kept = Result<Arc<[CompiledRule]>>;
-struct Builtin(Kept);
-struct Peephole(Kept);
-
-/// The rules of a table that hold for every program, of all contracts: the groups that were added to it, then the built-in
-/// ones. They are resolved once a table.
-pub fn builtin(registry: &Registry) -> Result<Arc<[CompiledRule]>> {
-    let kept = registry.derived(|registry| Builtin(compiled(registry, Wanted::Laws).map(Arc::from)));
-    kept.0.clone()
-}
-
-/// The rules of PyTorch's peephole pass, with those that trust what is not known.
-pub fn peephole(registry: &Registry) -> Result<Arc<[CompiledRule]>> {
-    let groups = Wanted::Groups(&[PEEPHOLE, TRUSTING]);
-    let kept = registry.derived(|registry| Peephole(compiled(registry, groups).map(Arc::from)));
-    kept.0.clone()
-}
-
-/// An attribute as text.
-fn attr_text(attr: &Attr) -> String {
-    match attr {
-        Attr::Int(x) => x.to_string(),
-        Attr::Bool(x) => x.to_string(),
-        Attr::Float(x) => format!("{x:?}"),
-        Attr::Str(x) => format!("{x:?}"),
-        Attr::Tensor(t) => format!("<{} {:?}>", t.dtype().name(), t.sizes()),
-        other => format!("{other:?}"),
-    }
-}
+pub use direct::directed::{Replaced, replace};
+pub use direct::greedy::simplify_greedily;
+pub use explain::Explanations;
+pub use load::compile::{CompiledRule, OpNode, Term, compile};
+pub use load::groups::{RuleGroups, written};
+pub use load::kept::{builtin, group, peephole};
+pub use load::parse::{on_one_line, parse};
+pub use load::reachable::builtin_for;
+pub use load::shelf::{BUILTIN, builtin_rules};
+pub use load::{condition, facts, syntax};
+pub use report::{Budget, Link, Questions, Replacement, Report, Settings, WhyNot};
+pub use simplify::{simplify, simplify_explained};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialects::Registry;
     use crate::ir::{Graph, PrintOptions, parse_graph};
+    use std::sync::Arc;
 
     fn simplified(text: &str) -> String {
         let registry = Registry::builtin();

@@ -1,7 +1,7 @@
 //! Tensors as C++ prints them: rows of numbers in columns of one width, then type and sizes.
 
 use crate::diag::Result;
-use crate::ir::number_text::write_general;
+use crate::ir::text::number::write_general;
 use crate::tensor::{Quantizer, Scalar, Tensor};
 use std::fmt::Write;
 

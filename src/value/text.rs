@@ -7,7 +7,7 @@
 use super::Value;
 use super::tensor_text::write_tensor;
 use crate::diag::{Diagnostic, Result};
-use crate::ir::number_text::write_general;
+use crate::ir::text::number::write_general;
 use num_complex::Complex64;
 use std::fmt::Write;
 

@@ -12,6 +12,7 @@ mod layers;
 mod pages_of_files;
 mod passes;
 mod reference;
+mod rooms;
 mod sources;
 mod threads;
 mod toolkit;
@@ -22,6 +23,7 @@ use libtest_mimic::{Failed, Trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("tidy::layers_point_left", layers::layers_point_left),
+        Trial::test("tidy::folders_use_each_other_one_way", rooms::folders_use_each_other_one_way),
         Trial::test(
             "tidy::only_the_toolkit_names_what_is_built_in",
             toolkit::only_the_toolkit_names_what_is_built_in,

@@ -27,9 +27,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("src/toolkit/model.rs", "the front door, for those who bring no toolkit"),
     ("src/dialects/registry.rs", "defines the table of ops"),
     ("src/passes/mod.rs", "reads the pipeline of plans, which is of built-in passes"),
-    ("src/rewrite/mod.rs", "defines the built-in rules"),
-    ("src/rewrite/groups.rs", "joins them with those of a table of ops"),
-    ("src/rewrite/reachable.rs", "chooses from them those that a graph can need"),
+    ("src/rewrite/load/shelf.rs", "defines the built-in rules"),
+    ("src/rewrite/load/groups.rs", "joins them with those of a table of ops"),
+    ("src/rewrite/load/kept.rs", "resolves both, once a table"),
+    ("src/rewrite/load/reachable.rs", "chooses from them those that a graph can need"),
     ("src/runtime/composites.rs", "keeps compiled meanings of the built-in ops for all programs over them"),
 ];
 

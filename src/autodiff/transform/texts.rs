@@ -40,15 +40,7 @@ impl Texts {
 }
 
 /// A gradient in dtype and sizes of what it belongs to; see `Engine::fitted`, which does the same on the tape.
-pub(super) const FIT: &str = "def fit(g: Tensor, like: Tensor):
-    if g.is_complex() and not like.is_complex():
-        g = torch.real(g)
-    if g.size() != like.size():
-        g = g.sum_to_size(like.size())
-    if g.dtype != like.dtype:
-        g = g.to(like.dtype)
-    return g
-";
+pub(super) const FIT: &str = include_str!("fit.py");
 pub(super) const SUM: &str = "def sum(a: Tensor, b: Tensor):\n    return a + b\n";
 /// Sums where one or both may be left out.
 pub(super) const SUM_MAYBE: &str = "def sum(a: Tensor, b: Optional[Tensor]) -> Tensor:
@@ -57,14 +49,7 @@ pub(super) const SUM_MAYBE: &str = "def sum(a: Tensor, b: Optional[Tensor]) -> T
         total = a + b
     return total
 ";
-pub(super) const SUM_BOTH: &str = "def sum(a: Optional[Tensor], b: Optional[Tensor]) -> Optional[Tensor]:
-    total = a
-    if a is None:
-        total = b
-    elif b is not None:
-        total = a + b
-    return total
-";
+pub(super) const SUM_BOTH: &str = include_str!("sum.py");
 /// A gradient that may be left out, as zeros where it is.
 pub(super) const DEFINITE: &str = "def definite(g: Optional[Tensor], like: Tensor) -> Tensor:
     return torch.zeros_like(like) if g is None else g
@@ -106,18 +91,7 @@ pub(super) fn full() -> String {
 "
     )
 }
-pub(super) const DEFINITE_ITEMS: &str =
-    "def definite(g: List[Optional[Tensor]], like: List[Tensor]) -> List[Tensor]:
-    all: List[Tensor] = []
-    for n in range(len(like)):
-        one: Optional[Tensor] = None
-        if len(g) > 0:
-            one = g[n]
-        if one is None:
-            one = torch.zeros_like(like[n])
-        all.append(one)
-    return all
-";
+pub(super) const DEFINITE_ITEMS: &str = include_str!("definite.py");
 /// Whether one of two values requires grad.
 pub(super) const EITHER: &str = "def either(a: bool, b: bool) -> bool:\n    return a or b\n";
 /// The iteration that the backward runs.
@@ -230,15 +204,7 @@ pub(super) fn fitted_items(is_maybe: bool) -> String {
 "
         }
         true => {
-            "def fitted(g: List[Optional[Tensor]], like: List[Tensor]) -> List[Optional[Tensor]]:
-    all: List[Optional[Tensor]] = []
-    for n in range(len(g)):
-        one = g[n]
-        if one is not None:
-            one = fit(one, like[n])
-        all.append(one)
-    return all
-"
+            include_str!("fitted.py")
         }
     };
     format!("{FIT}{text}")

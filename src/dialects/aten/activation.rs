@@ -8,7 +8,7 @@ use crate::dialects::{
     Args, Effects, Fact, LayerPart, NumberAs, OpDef, Order, Outputs, Promote, Tolerance, composite,
     elementwise, one, opaque,
 };
-use crate::ir::number_text::general;
+use crate::ir::text::number::general;
 use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
@@ -165,42 +165,11 @@ pub static OPS: &[OpDef] = &[
     ),
     composite(
         "aten::prelu(Tensor self, Tensor weight) -> Tensor",
-        "def prelu(self: Tensor, weight: Tensor) -> Tensor:
-    if self.dtype != weight.dtype:
-        raise RuntimeError('prelu: Type promoting not supported. Got ' + torch.ops.prim.dtype_name(self.dtype) + ' and ' + torch.ops.prim.dtype_name(weight.dtype))
-    if weight.numel() != 1:
-        if self.dim() == 0:
-            raise RuntimeError('Not allow zero-dim input tensor.')
-        channels = 1
-        if self.dim() > 1:
-            channels = self.size(1)
-        if channels != weight.numel():
-            raise RuntimeError('Mismatch of parameter numbers and input channel size. Found parameter numbers = ' + str(weight.numel()) + ' and channel size = ' + str(channels) + '.')
-    if weight.dim() > 1:
-        raise RuntimeError('prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ' + str(weight.dim()))
-    if self.dim() == weight.dim():
-        return torch._prelu_kernel(self, weight)
-    shape = [1] * self.dim()
-    if self.dim() > 1:
-        shape[1] = weight.numel()
-    return torch._prelu_kernel(self, weight.reshape(shape))
-",
+        include_str!("composites/prelu.py"),
     ),
     composite(
         "aten::glu(Tensor self, int dim=-1) -> Tensor",
-        "def glu(self: Tensor, dim: int) -> Tensor:
-    if self.dim() == 0:
-        raise RuntimeError('glu does not support scalars because halving size must be even')
-    wrapped = dim
-    if dim < 0:
-        wrapped = dim + self.dim()
-    size = self.size(dim)
-    if size % 2 != 0:
-        raise RuntimeError('Halving dimension must be even, but dimension ' + str(wrapped) + ' is size ' + str(size))
-    if not self.is_floating_point():
-        raise NotImplementedError('\"glu_cpu\" not implemented for \\'' + torch.ops.prim.dtype_name(self.dtype) + '\\'')
-    return self.narrow(dim, 0, size // 2) * torch.sigmoid(self.narrow(dim, size // 2, size // 2))
-",
+        include_str!("composites/glu.py"),
     )
     .out("out"),
     opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).quantized(crate::dialects::Quantized::Own).hidden_marks("aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),

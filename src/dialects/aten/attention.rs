@@ -1,17 +1,17 @@
 //! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
 
 use super::contraction::linear;
-use super::convert::with_strides;
 use super::dropout::drop_out;
-use super::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
-use super::kernels::gemm::{Matrix, Onto, matmul};
-use super::kernels::pool::each_plane;
-use super::kernels::product::{c_name, permute, product, times_scalar};
-use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::attend::attend;
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
+use crate::kernels::images::pool::each_plane;
+use crate::kernels::matrix::gemm::{Matrix, Onto, matmul};
+use crate::kernels::matrix::product::{c_name, permute, product, times_scalar};
+use crate::kernels::rows::vector::softmax_scaled;
+use crate::kernels::strided::with_strides;
 use crate::resources::{Collect, memory, pool};
 use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, broadcast_sizes, checked_numel, numel, view};
 use crate::value::Value;
@@ -67,50 +67,11 @@ pub static OPS: &[OpDef] = &[
     ),
     composite(
         "aten::_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)",
-        "def _transform_bias_rescale_qkv(qkv: Tensor, qkv_bias: Tensor, num_heads: int) -> Tuple[Tensor, Tensor, Tensor]:
-    batch = qkv.size(0)
-    steps = qkv.size(1)
-    features = qkv.size(2) // 3
-    width = features // num_heads
-    parts = (qkv + qkv_bias).reshape([batch, steps, 3, num_heads, width]).permute([2, 0, 3, 1, 4]).contiguous()
-    return torch.select(parts, 0, 0) / (float(width) ** 0.5), torch.select(parts, 0, 1), torch.select(parts, 0, 2)
-",
+        include_str!("composites/transform_bias_rescale_qkv.py"),
     ),
     composite(
         "aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
-        "def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor, mask: Optional[Tensor], mask_type: Optional[int]) -> Tensor:
-    nested = src.is_nested
-    keep = src
-    if nested:
-        if mask is not None:
-            raise RuntimeError('NestedTensor with mask is not supported')
-        sizes = torch._nested_tensor_size(src)
-        src = torch.to_padded_tensor(src, 0.)
-        keep = torch.arange(src.size(1)).unsqueeze(0) < torch.slice(sizes, 1, 0, 1)
-        mask = torch.logical_not(keep)
-        mask_type = 1
-    x = src
-    if norm_first:
-        x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
-    x = torch._native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)[0]
-    x = x + src
-    if not norm_first:
-        x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
-    y = x
-    if norm_first:
-        y = torch.layer_norm(y, [embed_dim], norm_weight_2, norm_bias_2, eps)
-    y = torch.linear(y, ffn_weight_1, ffn_bias_1)
-    if use_gelu:
-        y = torch.gelu(y)
-    else:
-        y = torch.relu(y)
-    y = torch.linear(y, ffn_weight_2, ffn_bias_2) + x
-    if not norm_first:
-        y = torch.layer_norm(y, [embed_dim], norm_weight_2, norm_bias_2, eps)
-    if nested:
-        return torch._nested_tensor_from_mask(y, keep, False)
-    return y
-",
+        include_str!("composites/transformer_encoder_layer_fwd.py"),
     ),
 ];
 

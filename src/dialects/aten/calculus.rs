@@ -198,84 +198,13 @@ def trapz(y: Tensor, *, dx: float = 1., dim: int = -1) -> Tensor:
     ),
 ];
 
-const DIFF: &str = "
-def diff(self: Tensor, n: int = 1, dim: int = -1, prepend: Optional[Tensor] = None, append: Optional[Tensor] = None) -> Tensor:
-    if self.dim() < 1:
-        raise RuntimeError('diff expects input to be at least one-dimensional')
-    if n < 0:
-        raise RuntimeError('order must be non-negative but got {}'.format(n))
-    x = self
-    if prepend is not None:
-        if prepend.dim() != self.dim():
-            raise RuntimeError('diff expects prepend or append to be the same dimension as input')
-        x = torch.cat([prepend, x], dim)
-    if append is not None:
-        if append.dim() != self.dim():
-            raise RuntimeError('diff expects prepend or append to be the same dimension as input')
-        x = torch.cat([x, append], dim)
-    if n == 0:
-        return torch.clone(self)
-    for i in range(min(n, x.size(dim))):
-        length = x.size(dim) - 1
-        high = x.narrow(dim, 1, length)
-        low = x.narrow(dim, 0, length)
-        if x.dtype == torch.bool:
-            x = torch.logical_xor(high, low)
-        else:
-            x = high - low
-    return x
-";
+const DIFF: &str = include_str!("composites/diff.py");
 
-const TRAPEZOID_X: &str = "
-def trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
-    if dim < 0 and dim + max(y.dim(), 1) >= 0:
-        dim = dim + max(y.dim(), 1)
-    if y.size(dim) == 0:
-        return y.sum(dim).to(y.dtype)
-    if y.dtype == torch.bool or x.dtype == torch.bool:
-        raise NotImplementedError('trapezoid: received a bool input for `x` or `y`, but bool is not supported')
-    points = x
-    if x.dim() == 1:
-        if x.size(0) != y.size(dim):
-            raise RuntimeError('trapezoid: There must be one `x` value for each sample point')
-        sizes = [1] * y.dim()
-        sizes[dim] = x.size(0)
-        points = x.reshape(sizes)
-    else:
-        while points.dim() < y.dim():
-            points = points.unsqueeze(0)
-    steps = points.slice(dim, 1) - points.slice(dim, 0, -1)
-    return ((y.slice(dim, 0, -1) + y.slice(dim, 1)) * steps).sum(dim) / 2.
-";
+const TRAPEZOID_X: &str = include_str!("composites/trapezoid.py");
 
-const TRAPEZOID_DX: &str = "
-def trapezoid(y: Tensor, *, dx: number = 1, dim: int = -1) -> Tensor:
-    if y.size(dim) == 0:
-        return y.sum(dim).to(y.dtype)
-    if y.dtype == torch.bool:
-        raise NotImplementedError('trapezoid: received a bool input for `y`, but bool is not supported')
-    return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * float(dx)
-";
+const TRAPEZOID_DX: &str = include_str!("composites/trapezoid_dx.py");
 
-const CUMULATIVE_X: &str = "
-def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
-    if dim < 0 and dim + max(y.dim(), 1) >= 0:
-        dim = dim + max(y.dim(), 1)
-    if y.dtype == torch.bool or x.dtype == torch.bool:
-        raise NotImplementedError('cumulative_trapezoid: received a bool input for `x` or `y`, but bool is not supported')
-    points = x
-    if x.dim() == 1:
-        if x.size(0) != y.size(dim):
-            raise RuntimeError('cumulative_trapezoid: There must be one `x` value for each sample point')
-        sizes = [1] * y.dim()
-        sizes[dim] = x.size(0)
-        points = x.reshape(sizes)
-    else:
-        while points.dim() < y.dim():
-            points = points.unsqueeze(0)
-    steps = points.slice(dim, 1) - points.slice(dim, 0, -1)
-    return ((y.slice(dim, 0, -1) + y.slice(dim, 1)) * steps).cumsum(dim) / 2.
-";
+const CUMULATIVE_X: &str = include_str!("composites/cumulative_trapezoid.py");
 
 const CUMULATIVE_DX: &str = "
 def cumulative_trapezoid(y: Tensor, *, dx: number = 1, dim: int = -1) -> Tensor:
@@ -284,76 +213,6 @@ def cumulative_trapezoid(y: Tensor, *, dx: number = 1, dim: int = -1) -> Tensor:
     return ((y.slice(dim, 0, -1) + y.slice(dim, 1)) * (float(dx) / 2.)).cumsum(dim)
 ";
 
-const COV: &str = "
-def cov(self: Tensor, *, correction: int = 1, fweights: Optional[Tensor] = None, aweights: Optional[Tensor] = None) -> Tensor:
-    if self.dim() > 2:
-        raise RuntimeError('cov(): expected input to have two or fewer dimensions but got an input with {} dimensions'.format(self.dim()))
-    if self.dtype == torch.bool:
-        raise RuntimeError('cov(): bool dtype is not supported for input')
-    x = self
-    if self.dim() < 2:
-        x = self.reshape([1, -1])
-    count = x.size(1)
-    names = {0: 'Byte', 1: 'Char', 2: 'Short', 3: 'Int', 4: 'Long', 5: 'Half', 6: 'Float', 7: 'Double', 9: 'ComplexFloat', 10: 'ComplexDouble', 11: 'Bool', 15: 'BFloat16'}
-    w: Optional[Tensor] = None
-    if fweights is not None:
-        if fweights.dim() > 1:
-            raise RuntimeError('cov(): expected fweights to have one or fewer dimensions but got fweights with {} dimensions'.format(fweights.dim()))
-        if fweights.is_floating_point() or fweights.is_complex():
-            raise RuntimeError('cov(): expected fweights to have integral dtype but got fweights with {} dtype'.format(names[fweights.dtype]))
-        if fweights.numel() != count:
-            raise RuntimeError('cov(): expected fweights to have the same numel as there are observations in the input but got {} != {}'.format(fweights.numel(), count))
-        if count > 0 and bool(fweights.min() < 0):
-            raise RuntimeError('cov(): fweights cannot be negative')
-        w = fweights
-    if aweights is not None:
-        if aweights.dim() > 1:
-            raise RuntimeError('cov(): expected aweights to have one or fewer dimensions but got aweights with {} dimensions'.format(aweights.dim()))
-        if not aweights.is_floating_point():
-            raise RuntimeError('cov(): expected aweights to have floating point dtype but got aweights with {} dtype'.format(names[aweights.dtype]))
-        if aweights.numel() != count:
-            raise RuntimeError('cov(): expected aweights to have the same numel as there are observations in the input but got {} != {}'.format(aweights.numel(), count))
-        if count > 0 and bool(aweights.min() < 0):
-            raise RuntimeError('cov(): aweights cannot be negative')
-        if w is None:
-            w = aweights
-        else:
-            w = w * aweights
-    total = torch.tensor(count)
-    weighted = x
-    if w is not None:
-        total = w.sum()
-        weighted = x * w
-        if count > 0 and bool(total == 0):
-            raise RuntimeError('cov(): weights sum to zero, can\\'t be normalized')
-    mean = weighted.sum(1) / total
-    norm = total - correction
-    if aweights is not None and w is not None and correction != 0:
-        norm = total - (w * aweights).sum() * correction / total
-    if bool(norm <= 0):
-        norm = torch.zeros_like(norm)
-    centered = x - mean.unsqueeze(1)
-    right = centered
-    if w is not None:
-        right = centered * w
-    return (torch.mm(centered, right.t().conj()) / norm).squeeze()
-";
+const COV: &str = include_str!("composites/cov.py");
 
-const CORRCOEF: &str = "
-def corrcoef(self: Tensor) -> Tensor:
-    if self.dim() > 2:
-        raise RuntimeError('corrcoef(): expected input to have two or fewer dimensions but got an input with {} dimensions'.format(self.dim()))
-    c = torch.cov(self)
-    if c.dim() == 0:
-        return c / c
-    d = c.diag()
-    deviation = d
-    if c.is_complex():
-        deviation = torch.real(d)
-    deviation = torch.sqrt(deviation)
-    c = c / deviation.view([-1, 1])
-    c = c / deviation.view([1, -1])
-    if c.is_complex():
-        return torch.complex(torch.clip(torch.real(c), -1, 1), torch.clip(torch.imag(c), -1, 1))
-    return torch.clip(c, -1, 1)
-";
+const CORRCOEF: &str = include_str!("composites/corrcoef.py");

@@ -4,7 +4,7 @@ use super::activation::bounds;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::{Alias, Fact, LayerPart, NumberAs, OpDef, Order, Promote, elementwise};
-use crate::ir::number_text::general;
+use crate::ir::text::number::general;
 use crate::tensor::{DType, Scalar, broadcast_sizes, check_fill};
 use crate::value::Value;
 

@@ -1,17 +1,17 @@
 //! Products of matrices and vectors, alone, in batches and added to something; linear layers.
 
 use super::chain::chain;
-use super::convert::with_strides;
 use super::dropout::combined;
-use super::kernels::compute::{compute_dtype, rounding};
-use super::kernels::product::{conjugate, contract, product, scaled, times_scalar};
-use super::kernels::rows::Rows;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{
     Alias, Args, LayerPart, OpDef, OutRule, Outputs, Variant, composite, contraction, one,
 };
+use crate::kernels::compute::{compute_dtype, rounding};
+use crate::kernels::matrix::product::{conjugate, contract, product, scaled, times_scalar};
+use crate::kernels::rows::Rows;
+use crate::kernels::strided::with_strides;
 use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{
@@ -90,29 +90,7 @@ pub static OPS: &[OpDef] = &[
     contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).infer(trial::stand_ins).out("out"),
     composite(
         "aten::kron(Tensor self, Tensor other) -> Tensor",
-        "def kron(self: Tensor, other: Tensor) -> Tensor:
-    rank = self.dim()
-    if other.dim() > rank:
-        rank = other.dim()
-    pad_a = rank - self.dim()
-    pad_b = rank - other.dim()
-    a_sizes: List[int] = []
-    b_sizes: List[int] = []
-    sizes: List[int] = []
-    for i in range(rank):
-        x = 1
-        y = 1
-        if i >= pad_a:
-            x = self.size(i - pad_a)
-        if i >= pad_b:
-            y = other.size(i - pad_b)
-        a_sizes.append(x)
-        a_sizes.append(1)
-        b_sizes.append(1)
-        b_sizes.append(y)
-        sizes.append(x * y)
-    return (self.reshape(a_sizes) * other.reshape(b_sizes)).reshape(sizes)
-",
+        include_str!("composites/kron.py"),
     )
     .out("out"),
     contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).infer(trial::stand_ins).out("out"),
@@ -329,7 +307,7 @@ fn added(
 
 /// The sum of two tensors of one dtype and the same sizes.
 fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    use super::kernels::compute::Number;
+    use crate::kernels::compute::Number;
     let (sizes, dtype) = (a.sizes(), a.dtype());
     let wide = compute_dtype(dtype);
     crate::dispatch_number!(wide, "add", T => {

@@ -6,7 +6,6 @@ use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
 use crate::dispatch_dtype;
 use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::{is_dense, map1};
-use crate::tensor::view::{dense_in_order, dense_like};
 use crate::tensor::{
     DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, check_fill,
     contiguous_strides,
@@ -204,19 +203,7 @@ const CHANNELS_LAST_3D: i64 = 3;
 
 /// Whole exponents are C ints. What is exact as a float64 is rounded once; a float64 is scaled in three steps, as one
 /// factor would overflow.
-const LDEXP: &str = "def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    if not self.is_floating_point() or other.is_floating_point() or other.is_complex():
-        return torch.mul(self, torch.pow(2.0, other))
-    if other.dtype == torch.bool:
-        raise NotImplementedError('\"ldexp_cpu_exp\" not implemented for \\'Bool\\'')
-    exponent = other.to(torch.int32)
-    if self.dtype != torch.float64:
-        return (self.double() * torch.pow(2.0, exponent.clamp(-400, 400).double())).to(self.dtype)
-    exponent = exponent.clamp(-2200, 2200)
-    third = torch.div(exponent, 3, rounding_mode='trunc')
-    step = torch.pow(2.0, third.double())
-    return self * step * step * torch.pow(2.0, (exponent - third * 2).double())
-";
+const LDEXP: &str = include_str!("composites/ldexp.py");
 
 fn same(args: &Args<'_>) -> Result<Outputs> {
     one(args.tensor(0)?.clone())
@@ -281,55 +268,6 @@ pub fn in_format_of(result: Tensor, like: &[&Tensor]) -> Result<Tensor> {
         return Ok(result);
     }
     channels_last(&result)
-}
-
-/// `result` with its dimensions in the same order in memory as those of `like`, which has its sizes: so PyTorch lays out what
-/// begins as a copy.
-pub fn laid_out_as(result: Tensor, like: &Tensor) -> Result<Tensor> {
-    let wanted = dense_like(&like.layout());
-    if wanted.sizes != result.sizes() {
-        return Ok(result);
-    }
-    with_strides(result, &wanted.strides)
-}
-
-/// A new tensor `result` with the given dense strides: without a copy where only those of dimensions of size 1 differ.
-pub fn with_strides(result: Tensor, strides: &[i64]) -> Result<Tensor> {
-    let layout = result.layout();
-    if layout.strides.as_slice() == strides {
-        return Ok(result);
-    }
-    let wanted = Layout::strided(&layout.sizes, strides, layout.offset)?;
-    let same = |d: usize| layout.sizes[d] <= 1 || layout.strides[d] == strides[d];
-    if layout.numel() == 0 || (0..strides.len()).all(same) {
-        return result.with_layout(wanted);
-    }
-    let storage = Storage::zeroed(layout.numel().saturating_mul(result.dtype().size()))?;
-    let laid_out = Tensor::from_storage(storage, result.dtype(), Layout { offset: 0, ..wanted })?;
-    laid_out.copy_from(&result)?;
-    Ok(laid_out)
-}
-
-/// A new tensor `result` with row-major strides, those of dimensions of size 1 too.
-pub fn row_major(result: Tensor) -> Result<Tensor> {
-    let strides = contiguous_strides(&result.sizes());
-    with_strides(result, &strides)
-}
-
-/// A new tensor `result` whose dimensions lie in memory in the given order, the outermost first.
-pub fn in_memory_order(result: Tensor, order: &[usize]) -> Result<Tensor> {
-    let strides = dense_in_order(&result.sizes(), order).strides;
-    with_strides(result, &strides)
-}
-
-/// New matrices `result` whose columns lie in memory one after the other, as LAPACK wants them.
-pub fn by_columns(result: Tensor) -> Result<Tensor> {
-    let rank = result.rank();
-    if rank < 2 {
-        return Ok(result);
-    }
-    let order: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
-    in_memory_order(result, &order)
 }
 
 /// A copy of a tensor with its very strides and offset, gaps included; one whose elements share memory becomes dense.

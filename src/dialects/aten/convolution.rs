@@ -1,13 +1,13 @@
 //! Convolutions, plain and transposed, with all their names.
 
-use super::convert::with_strides;
-use super::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding};
-use super::kernels::conv::{Geometry, forward, transposed};
-use super::kernels::conv_gradient::weight_gradient as weight_sums;
-use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{layouts, products};
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, contraction, one};
+use crate::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding};
+use crate::kernels::conv::weight_gradient as weight_sums;
+use crate::kernels::conv::{Geometry, forward, transposed};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::strided::with_strides;
 use crate::tensor::{DType, Element, Scalar, Tensor};
 
 /// The rows.

@@ -1,12 +1,13 @@
 //! Tensors from sizes and numbers. Memory that PyTorch leaves undefined (`empty`) is zero here, so that
 //! results repeat.
 
-use super::kernels::fill::{full_checked, strided};
-use super::kernels::range::{self, Shape};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, Fact, OpDef, Outputs, create, one};
 use crate::ir::{Type, TypeKind};
+use crate::kernels::create::fill::{full_checked, strided};
+use crate::kernels::create::range;
+use crate::kernels::create::range::Shape;
 use crate::resources::Collect;
 use crate::tensor::{DType, Scalar, Tensor, check_fill, view};
 use crate::value::{List, Value};

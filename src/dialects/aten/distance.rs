@@ -1,14 +1,14 @@
 //! Distances between vectors, norms held below a bound, reductions over segments.
 
-use super::kernels::compute::rounding;
-use super::kernels::range::not_implemented;
-use super::kernels::rows::Rows;
-use super::kernels::wide::{Wide, dispatch_wide, store};
 use super::reduce::sum_row;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::views;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::kernels::compute::rounding;
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::rows::Rows;
+use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, memory, pool};
 use crate::tensor::{
     DType, Dims, Operand, Scalar, Tensor, broadcast_all, broadcast_sizes, numel, result_type, wrap_dim,
@@ -79,7 +79,7 @@ fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
     let operands = [Operand::Tensor(difference.clone()), Operand::Number(Scalar::Float(eps))];
     let dtype = result_type(&operands).unwrap_or(DType::F32);
     dispatch_wide!(dtype, W => {
-        let eps = super::kernels::wide::wide::<W>(Scalar::Float(eps));
+        let eps = crate::kernels::wide::wide::<W>(Scalar::Float(eps));
         let moved = difference.elements_as::<W>()?.into_iter().map(|x| x.plus(eps)).scratch()?;
         store::<W>(&moved, &sizes, dtype)
     })
@@ -214,7 +214,7 @@ fn renorm(a: &Args<'_>) -> Result<Outputs> {
     one(dispatch_wide!(dtype, W => {
         let mut elements = tensor.elements_as::<W>()?;
         for (i, x) in elements.iter_mut().enumerate() {
-            *x = x.times(super::kernels::wide::wide::<W>(Scalar::Float(factors[i / block % factors.len()])));
+            *x = x.times(crate::kernels::wide::wide::<W>(Scalar::Float(factors[i / block % factors.len()])));
         }
         store::<W>(&elements, &tensor.sizes(), dtype)?
     }))

@@ -1,11 +1,11 @@
 //! Work of training that draws random numbers for an input: dropout in all its forms, and leaky units with random slopes.
 //! Every step is rounded to the dtype of the input, as PyTorch's steps are.
 
-use super::kernels::wide::store;
 use super::random::{bernoulli, empty_like, expect_default, fill};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Outputs, one};
 use crate::dispatch_dtype;
+use crate::kernels::wide::store;
 use crate::tensor::pointwise::{map1, map2};
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use smallvec::smallvec;
@@ -20,7 +20,7 @@ pub fn rrelu(a: &Args<'_>) -> Result<Outputs> {
     let training = a.bool(3)?;
     if !dtype.is_floating() {
         let kernel = if training { "rrelu_with_noise_out_cpu" } else { "leaky_relu_cpu" };
-        return Err(super::kernels::range::not_implemented(kernel, dtype));
+        return Err(crate::kernels::create::range::not_implemented(kernel, dtype));
     }
     // Products of float32 and wider are rounded once, in the dtype of the input.
     let rounded = |x: f64| if dtype == DType::F64 { x } else { f64::from(x as f32) };

@@ -1,10 +1,10 @@
 //! Contractions over named or listed dimensions: einsum and tensordot.
 
-use super::kernels::product::{contract, permute, sum_dims};
-use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, contraction, one};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::matrix::product::{contract, permute, sum_dims};
 use crate::tensor::{DType, Tensor, numel, promote_types, view, wrap_dim};
 
 /// The rows.
@@ -312,7 +312,7 @@ fn tensordot(args: &Args<'_>) -> Result<Outputs> {
     let terms = numel(&pick(&sx, &in_a)) as i64;
     let rows = permute(&x, &[&free_a[..], &in_a].concat())?.reshaped(&[numel(&left) as i64, terms])?;
     let columns = permute(&y, &[&in_b[..], &free_b].concat())?.reshaped(&[terms, numel(&right) as i64])?;
-    let z = super::kernels::product::product("addmm_impl_cpu_", &rows, &columns, None)?;
+    let z = crate::kernels::matrix::product::product("addmm_impl_cpu_", &rows, &columns, None)?;
     one(z.reshaped(&[left, right].concat())?)
 }
 

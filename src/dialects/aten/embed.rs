@@ -1,13 +1,13 @@
 //! Tables of vectors looked up by index: embeddings, bags of them, their renormalization and derivative.
 
 use super::index::vector_indices;
-use super::kernels::indexing::{Combine, combine};
-use super::kernels::place::pick;
-use super::kernels::wide::Wide;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{layers, products};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
+use crate::kernels::index::indexing::{Combine, combine};
+use crate::kernels::index::place::pick;
+use crate::kernels::wide::Wide;
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
@@ -88,7 +88,7 @@ fn embedding_backward(a: &Args<'_>) -> Result<Outputs> {
             row.iter_mut().for_each(|x| *x /= uses[places[*i]] as f64);
         }
     }
-    let source = super::kernels::wide::store::<f64>(&elements, &[kept.len() as i64, width], grad.dtype())?;
+    let source = crate::kernels::wide::store::<f64>(&elements, &[kept.len() as i64, width], grad.dtype())?;
     let width = width as usize;
     let to = memory::built(kept.len().saturating_mul(width), |to| {
         to.extend(kept.iter().flat_map(|i| (0..width).map(|c| places[*i] * width + c)));
@@ -180,7 +180,7 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
         let members = memory::collected(members)?;
         out.add(&table, mode, &members, &places, factors.as_deref())?;
     }
-    let output = super::kernels::wide::store::<f64>(&out.values, &[count as i64, width], weight.dtype())?;
+    let output = crate::kernels::wide::store::<f64>(&out.values, &[count as i64, width], weight.dtype())?;
     let simple = mode == 0 && padding.is_none() && weight.dtype() != DType::F64;
     let bag_of = memory::collected(
         (0..count).flat_map(|bag| std::iter::repeat_n(bag as i64, (starts[bag + 1] - starts[bag]) as usize)),

@@ -2,12 +2,12 @@
 //! Casas, "Computing the matrix exponential with an optimized Taylor polynomial approximation", 2019). Every product and
 //! sum is rounded to the dtype in PyTorch's order, as large exponentials lose digits whose loss is part of the answer.
 
-use super::kernels::compute::Number;
-use super::kernels::gemm::{Gemm, Matrix, Onto, matmul};
 use super::linalg_factor::{expect_field, expect_square};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::joins;
 use crate::dialects::{Alias, OpDef, one, opaque};
+use crate::kernels::compute::Number;
+use crate::kernels::matrix::gemm::{Gemm, Matrix, Onto, matmul};
 use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use num_complex::Complex;

@@ -1,12 +1,12 @@
 //! Quantization simulated in floats: `fake_quantize_*` with their masks and derivatives, the moving averages of observers, and
 //! the choice of scales and zero points. Quantized tensors themselves are not known here.
 
-use super::kernels::wide::store;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
-use crate::kernels::fake_quantize::{Window, ZeroPoint, best_range};
-use crate::kernels::quantize::choose_qparams;
+use crate::kernels::int8::fake_quantize::{Window, ZeroPoint, best_range};
+use crate::kernels::int8::quantize::choose_qparams;
+use crate::kernels::wide::store;
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{Bool, DType, Scalar, Tensor};

@@ -5,8 +5,8 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::Affine;
-use crate::kernels::qgemm::{PackedWeights, Quantization, linear_dynamic};
-use crate::kernels::quantize::{as_float16, choose_qparams, extremes, quantize};
+use crate::kernels::int8::qgemm::{PackedWeights, Quantization, linear_dynamic};
+use crate::kernels::int8::quantize::{as_float16, choose_qparams, extremes, quantize};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor};
 use crate::value::Value;
@@ -53,13 +53,7 @@ pub static OPS: &[OpDef] = &[
     ),
     composite(
         "aten::quantized_gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor b_ih, Tensor b_hh, Tensor packed_ih, Tensor packed_hh, Tensor col_offsets_ih, Tensor col_offsets_hh, Scalar scale_ih, Scalar scale_hh, Scalar zero_point_ih, Scalar zero_point_hh) -> Tensor",
-        "def quantized_gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, packed_ih: Tensor, packed_hh: Tensor, col_offsets_ih: Tensor, col_offsets_hh: Tensor, scale_ih: number, scale_hh: number, zero_point_ih: number, zero_point_hh: number) -> Tensor:\n    \
-         x = torch.fbgemm_linear_int8_weight_fp32_activation(input, w_ih, packed_ih, col_offsets_ih, scale_ih, zero_point_ih, b_ih)\n    \
-         h = torch.fbgemm_linear_int8_weight_fp32_activation(hx, w_hh, packed_hh, col_offsets_hh, scale_hh, zero_point_hh, b_hh)\n    \
-         xr, xz, xn = x.chunk(3, 1)\n    \
-         hr, hz, hn = h.chunk(3, 1)\n    \
-         n = torch.tanh(xn + torch.sigmoid(hr + xr) * hn)\n    \
-         return (hx - n) * torch.sigmoid(hz + xz) + n\n",
+        include_str!("composites/quantized_gru_cell.py"),
     ),
     composite(
         "aten::quantized_rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor b_ih, Tensor b_hh, Tensor packed_ih, Tensor packed_hh, Tensor col_offsets_ih, Tensor col_offsets_hh, Scalar scale_ih, Scalar scale_hh, Scalar zero_point_ih, Scalar zero_point_hh) -> Tensor",

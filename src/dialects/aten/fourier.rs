@@ -1,11 +1,11 @@
 //! Discrete Fourier transforms: complex, real and Hermitian, over one or several dimensions, and over short windows.
 
-use super::convert::with_strides;
-use super::kernels::fourier::{Direction, Grid};
-use super::kernels::fourier_layout as layout;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::fourier::layout;
+use crate::kernels::fourier::{Direction, Grid};
+use crate::kernels::strided::with_strides;
 use crate::tensor::view::{dense_like, wrap_dims};
 use crate::tensor::{DType, Dims, Tensor};
 
@@ -132,26 +132,11 @@ pub static OPS: &[OpDef] = &[
     composite("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", UNSHIFT),
     composite(
         "aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        "def fft_fftfreq(n: int, d: float=1., *, dtype: Optional[int]=None, layout: Optional[int]=None, device: Optional[Device]=None, pin_memory: Optional[bool]=None) -> Tensor:\n    \
-         if dtype is not None:\n        \
-         if not (torch.empty([0], dtype=dtype).is_floating_point() or torch.empty([0], dtype=dtype).is_complex()):\n            \
-         raise RuntimeError('fftfreq requires a floating point or complex dtype')\n    \
-         if n < 0:\n        raise RuntimeError('Trying to create tensor with negative dimension {}: [{}]'.format(n, n))\n    \
-         r = torch.arange(n, dtype=dtype)\n    \
-         if dtype is None:\n        r = r.to(torch.float32)\n    \
-         return torch.where(r < (n + 1) // 2, r, r - n) * (1. / (n * d))\n",
+        include_str!("composites/fft_fftfreq.py"),
     ),
     composite(
         "aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        "def fft_rfftfreq(n: int, d: float=1., *, dtype: Optional[int]=None, layout: Optional[int]=None, device: Optional[Device]=None, pin_memory: Optional[bool]=None) -> Tensor:\n    \
-         if dtype is not None:\n        \
-         if not (torch.empty([0], dtype=dtype).is_floating_point() or torch.empty([0], dtype=dtype).is_complex()):\n            \
-         raise RuntimeError('rfftfreq requires a floating point or complex dtype')\n    \
-         m = n // 2 + 1\n    \
-         if m < 0:\n        raise RuntimeError('Trying to create tensor with negative dimension {}: [{}]'.format(m, m))\n    \
-         r = torch.arange(m, dtype=dtype)\n    \
-         if dtype is None:\n        r = r.to(torch.float32)\n    \
-         return r * (1. / (n * d))\n",
+        include_str!("composites/fft_rfftfreq.py"),
     ),
     composite(
         "aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
@@ -190,151 +175,15 @@ def _fft_c2c(self: Tensor, dim: List[int], normalization: int, forward: bool) ->
     return torch.fft_ifftn(self, None, dim, ['forward', 'ortho', 'backward'][normalization])
 ";
 
-const SHIFT: &str = "
-def fft_fftshift(self: Tensor, dim: Optional[List[int]]=None) -> Tensor:
-    dims = [d for d in range(self.dim())]
-    if dim is not None:
-        dims = dim
-    if len(dims) == 0:
-        return self.clone()
-    return self.roll([self.size(d) // 2 for d in dims], dims)
-";
+const SHIFT: &str = include_str!("composites/fft_fftshift.py");
 
-const UNSHIFT: &str = "
-def fft_ifftshift(self: Tensor, dim: Optional[List[int]]=None) -> Tensor:
-    dims = [d for d in range(self.dim())]
-    if dim is not None:
-        dims = dim
-    if len(dims) == 0:
-        return self.clone()
-    return self.roll([(self.size(d) + 1) // 2 for d in dims], dims)
-";
+const UNSHIFT: &str = include_str!("composites/fft_ifftshift.py");
 
-const STFT: &str = "
-def stft(self: Tensor, n_fft: int, hop_length: Optional[int]=None, win_length: Optional[int]=None, window: Optional[Tensor]=None, normalized: bool=False, onesided: Optional[bool]=None, return_complex: Optional[bool]=None, align_to_window: Optional[bool]=None) -> Tensor:
-    hop = n_fft // 4
-    if hop_length is not None:
-        hop = hop_length
-    width = n_fft
-    if win_length is not None:
-        width = win_length
-    is_complex = self.is_complex()
-    if window is not None:
-        is_complex = is_complex or window.is_complex()
-    if return_complex is None:
-        if not is_complex:
-            raise RuntimeError('stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True in a future PyTorch release.')
-        as_complex = True
-    else:
-        as_complex = return_complex
-    if self.dim() > 2 or self.dim() < 1:
-        raise RuntimeError('stft(): expected a 1D or 2D tensor')
-    x = self
-    if self.dim() == 1:
-        x = self.unsqueeze(0)
-    if n_fft <= 0 or n_fft > x.size(1):
-        raise RuntimeError('stft(): expected 0 < n_fft < {}, but got n_fft={}'.format(x.size(1), n_fft))
-    if hop <= 0:
-        raise RuntimeError('stft(): expected hop_length > 0, but got hop_length={}'.format(hop))
-    if width <= 0 or width > n_fft:
-        raise RuntimeError('stft(): expected 0 < win_length <= n_fft, but got win_length={}'.format(width))
-    frames = x.unfold(1, n_fft, hop)
-    if window is not None or width < n_fft:
-        weights = torch.ones([width], dtype=x.dtype)
-        if window is not None:
-            weights = window
-        left = (n_fft - width) // 2
-        if width < n_fft:
-            weights = torch.constant_pad_nd(weights, [left, n_fft - width - left])
-        frames = frames * weights
-    norm = 'backward'
-    if normalized:
-        norm = 'ortho'
-    half = not is_complex
-    if onesided is not None:
-        half = onesided
-    if half:
-        out = torch.fft_rfft(frames, norm=norm)
-    else:
-        out = torch.fft_fft(frames, norm=norm)
-    out = out.transpose(1, 2)
-    if self.dim() == 1:
-        out = out.squeeze(0)
-    if as_complex:
-        return out
-    return torch.view_as_real(out.contiguous())
-";
+const STFT: &str = include_str!("composites/stft.py");
 
-const STFT_CENTER: &str = "
-def stft(self: Tensor, n_fft: int, hop_length: Optional[int]=None, win_length: Optional[int]=None, window: Optional[Tensor]=None, center: bool=True, pad_mode: str='reflect', normalized: bool=False, onesided: Optional[bool]=None, return_complex: Optional[bool]=None, align_to_window: Optional[bool]=None) -> Tensor:
-    x = self
-    if center:
-        shape = [1] * (3 - self.dim()) + self.size()
-        x = torch.pad(self.reshape(shape), [n_fft // 2, n_fft // 2], pad_mode)
-        x = x.reshape(self.size()[:-1] + [x.size(-1)])
-    return torch.ops.aten.stft(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
-";
+const STFT_CENTER: &str = include_str!("composites/stft_center.py");
 
-const ISTFT: &str = "
-def istft(self: Tensor, n_fft: int, hop_length: Optional[int]=None, win_length: Optional[int]=None, window: Optional[Tensor]=None, center: bool=True, normalized: bool=False, onesided: Optional[bool]=None, length: Optional[int]=None, return_complex: bool=False) -> Tensor:
-    hop = n_fft // 4
-    if hop_length is not None:
-        hop = hop_length
-    width = n_fft
-    if win_length is not None:
-        width = win_length
-    if not self.is_complex():
-        raise RuntimeError('istft requires a complex-valued input tensor matching the output from stft with return_complex=True.')
-    x = self
-    if self.dim() == 2:
-        x = self.unsqueeze(0)
-    count = x.size(2)
-    half = x.size(1) != n_fft
-    if onesided is not None:
-        half = onesided
-    weights = torch.ones([width], dtype=torch.real(x).dtype)
-    if window is not None:
-        weights = window
-    if width != n_fft:
-        left = (n_fft - width) // 2
-        weights = torch.constant_pad_nd(weights, [left, n_fft - width - left])
-    x = x.transpose(1, 2)
-    norm = 'backward'
-    if normalized:
-        norm = 'ortho'
-    if return_complex:
-        pieces = torch.fft_ifft(x, norm=norm)
-    else:
-        if not half:
-            x = x.slice(2, 0, n_fft // 2 + 1)
-        pieces = torch.fft_irfft(x, n_fft, norm=norm)
-    pieces = pieces * weights
-    total = n_fft + hop * (count - 1)
-    y = torch.zeros([pieces.size(0), total], dtype=pieces.dtype)
-    envelope = torch.zeros([total], dtype=weights.dtype)
-    for t in range(count):
-        y.narrow(1, t * hop, n_fft).add_(pieces.select(1, t))
-        envelope.narrow(0, t * hop, n_fft).add_(weights * weights)
-    start = 0
-    end = total
-    if center:
-        start = n_fft // 2
-        end = total - n_fft // 2
-    if length is not None:
-        end = start + length
-    y = y.slice(1, start, end)
-    envelope = envelope.slice(0, start, end)
-    if bool((envelope.abs().min() < 1e-11).item()):
-        raise RuntimeError('window overlap add min: 1')
-    y = y / envelope
-    if length is not None:
-        missing = length - y.size(1)
-        if missing > 0:
-            y = torch.constant_pad_nd(y, [0, missing])
-    if self.dim() == 2:
-        y = y.squeeze(0)
-    return y
-";
+const ISTFT: &str = include_str!("composites/istft.py");
 
 /// Which transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Normalization of groups of channels: checks of the arguments, and the two ways that images lie in.
 
 use super::convert::in_format_of;
-use super::kernels::compute::{Dense, Number, Real, build_whole, dense_opt};
-use super::kernels::groups::{moments, scale_pixels};
-use super::kernels::wide_loops;
 use super::norm::{check_mixed, each_row, fail, row_moments};
 use crate::diag::Result;
 use crate::dialects::{Args, Outputs, one};
+use crate::kernels::compute::{Dense, Number, Real, build_whole, dense_opt};
+use crate::kernels::images::groups::{moments, scale_pixels};
+use crate::kernels::wide_loops;
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor, numel, view};
 use smallvec::smallvec;

@@ -1,8 +1,8 @@
 //! Products of groups of rows with a matrix each, as mixtures of experts compute them.
 
-use super::kernels::product::product;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, contraction, one};
+use crate::kernels::matrix::product::product;
 use crate::tensor::{DType, Dims, Layout, Tensor, view};
 
 /// The rows.

@@ -1,11 +1,11 @@
 //! Counting elements by intervals, in one or more dimensions.
 
-use super::kernels::compute::rounding;
-use super::kernels::range::{not_implemented, spaced};
-use super::kernels::wide::store;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::compute::rounding;
+use crate::kernels::create::range::{not_implemented, spaced};
+use crate::kernels::wide::store;
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;

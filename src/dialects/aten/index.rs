@@ -1,14 +1,15 @@
 //! Elements by index: advanced indexing, selection along a dimension, masks, and the forms that write there.
 
-use super::convert::{copy_keeping_strides, laid_out_as, with_strides};
-use super::kernels::indexing::{
-    Combine, Outside, Plan, add_at, advanced, along, at_least_1d, combine, nonzero, truths,
-};
-use super::kernels::place::{identity, pick, positions};
+use super::convert::copy_keeping_strides;
 use super::view::as_strided_within;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque};
+use crate::kernels::index::indexing::{
+    Combine, Outside, Plan, add_at, advanced, along, at_least_1d, combine, nonzero, truths,
+};
+use crate::kernels::index::place::{identity, pick, positions};
+use crate::kernels::strided::{laid_out_as, with_strides};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{

@@ -1,11 +1,12 @@
 //! Several tensors into one, one tensor several times, elements in another order: cat, stack, repeat, roll, flip.
 
-use super::convert::{in_format_of, laid_out_as};
-use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
-use super::kernels::range::not_implemented;
+use super::convert::in_format_of;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, trial};
 use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, composite, gather, one, view};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::index::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
+use crate::kernels::strided::laid_out_as;
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Dims, Rank, Tensor, broadcast_all, check_promotions, view as layout, wrap_dim};
 use crate::value::Value;
@@ -101,41 +102,14 @@ pub static OPS: &[OpDef] = &[
     ),
     composite(
         "aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
-        "
-def unflatten_dense_tensors(flat: Tensor, tensors: List[Tensor]) -> List[Tensor]:
-    results: List[Tensor] = []
-    at = 0
-    for t in tensors:
-        results.append(flat.narrow(0, at, t.numel()).view(t.size()))
-        at = at + t.numel()
-    return results
-",
+        include_str!("composites/unflatten_dense_tensors.py"),
     )
     .hidden_marks(
         "aten::unflatten_dense_tensors(Tensor(a -> *) flat, Tensor[] tensors) -> Tensor(a)[]",
     ),
     composite(
         "aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor",
-        "
-def pad_sequence(sequences: List[Tensor], batch_first: bool=False, padding_value: float=0., padding_side: str='right') -> Tensor:
-    if len(sequences) == 0:
-        raise RuntimeError('received an empty list of sequences')
-    if padding_side != 'left' and padding_side != 'right':
-        raise RuntimeError(\"Expected padding_side to be one of left or right, but got {}.\".format(padding_side))
-    longest = 0
-    for s in sequences:
-        longest = max(longest, s.size(0))
-    result = torch.full([len(sequences), longest] + sequences[0].size()[1:], padding_value, dtype=sequences[0].dtype)
-    for i in range(len(sequences)):
-        n = sequences[i].size(0)
-        if padding_side == 'left':
-            result.select(0, i).narrow(0, longest - n, n).copy_(sequences[i])
-        else:
-            result.select(0, i).narrow(0, 0, n).copy_(sequences[i])
-    if batch_first:
-        return result
-    return result.transpose(0, 1).contiguous()
-",
+        include_str!("composites/pad_sequence.py"),
     ),
 ];
 

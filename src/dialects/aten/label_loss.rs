@@ -1,10 +1,10 @@
 //! Losses over class labels: negative log likelihood, margins, connectionist temporal classification.
 
-use super::kernels::compute::{Number, Real};
-use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::compute::{Number, Real};
+use crate::kernels::create::range::not_implemented;
 use crate::resources::memory;
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;

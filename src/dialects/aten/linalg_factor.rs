@@ -1,15 +1,16 @@
 //! Matrices factored and solved: LU, Cholesky, LDL, triangles, determinants, inverses, powers.
 
-use super::convert::row_major;
-use super::kernels::linalg::factor::{Lu, cholesky, lu, permutation};
-use super::kernels::linalg::indefinite::{self, ldl};
-use super::kernels::linalg::solve::{Triangle, triangular, with_lu, with_lu_adjoint};
-use super::kernels::linalg::{Batch, Field, Mat, stack, stack_vectors, with_field};
-use super::kernels::range::not_implemented;
-use super::kernels::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::linalg::factor::{Lu, cholesky, lu, permutation};
+use crate::kernels::linalg::indefinite;
+use crate::kernels::linalg::indefinite::ldl;
+use crate::kernels::linalg::solve::{Triangle, triangular, with_lu, with_lu_adjoint};
+use crate::kernels::linalg::{Batch, Field, Mat, stack, stack_vectors, with_field};
+use crate::kernels::strided::row_major;
+use crate::kernels::wide::{Wide, store};
 use crate::tensor::{DType, Dims, Tensor, broadcast_sizes};
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -140,11 +141,7 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
     composite(
         "aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
-        "def triangular_solve(self: Tensor, A: Tensor, upper: bool=True, transpose: bool=False, unitriangular: bool=False) -> Tuple[Tensor, Tensor]:\n    \
-         t = A\n    up = upper\n    \
-         if transpose:\n        t = A.mT\n        up = not upper\n    \
-         x = torch.linalg_solve_triangular(t, self, upper=up, unitriangular=unitriangular)\n    \
-         return x, A.expand(x.size()[:-2] + A.size()[-2:]).mT.clone(memory_format=torch.contiguous_format).mT\n",
+        include_str!("composites/triangular_solve.py"),
     ).outs("X", &["X", "M"]),
     opaque("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", |a| {
         let (l, info) = cholesky_factor(a)?;
@@ -202,56 +199,17 @@ pub static OPS: &[OpDef] = &[
     .out("out").alias_of("linalg_matrix_power"),
     composite(
         "aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
-        "def linalg_tensorinv(self: Tensor, ind: int=2) -> Tensor:\n    \
-         if ind <= 0:\n        raise RuntimeError('Expected a strictly positive integer for \\'ind\\'')\n    \
-         rows = 1\n    for s in self.size()[:ind]:\n        rows = rows * s\n    \
-         cols = 1\n    for s in self.size()[ind:]:\n        cols = cols * s\n    \
-         if rows != cols:\n        \
-         raise RuntimeError('Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {} != {}'.format(cols, rows))\n    \
-         inverse = torch.linalg_inv(self.reshape([rows, cols]))\n    \
-         return inverse.reshape(self.size()[ind:] + self.size()[:ind])\n",
+        include_str!("composites/linalg_tensorinv.py"),
     )
     .out("out"),
     composite(
         "aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
-        "def linalg_tensorsolve(self: Tensor, other: Tensor, dims: Optional[List[int]]=None) -> Tensor:\n    \
-         a = self\n    \
-         if dims is not None:\n        \
-         a = self.movedim(dims, [d for d in range(self.dim() - len(dims), self.dim())])\n    \
-         shape = a.size()[other.dim():]\n    \
-         n = 1\n    for s in shape:\n        n = n * s\n    \
-         return torch.linalg_solve(a.reshape([other.numel(), n]), other.flatten()).reshape(shape)\n",
+        include_str!("composites/linalg_tensorsolve.py"),
     )
     .out("out"),
 ];
 
-const MATRIX_POWER: &str = "
-def linalg_matrix_power(self: Tensor, n: int) -> Tensor:
-    if self.dim() < 2:
-        raise RuntimeError('linalg.matrix_power: The input tensor A must have at least 2 dimensions.')
-    if self.size(-1) != self.size(-2):
-        raise RuntimeError('linalg.matrix_power: A must be batches of square matrices, but they are {} by {} matrices'.format(self.size(-2), self.size(-1)))
-    if n == 0:
-        return torch.zeros_like(self) + torch.eye(self.size(-1), dtype=self.dtype)
-    base = self
-    left = n
-    if n < 0:
-        base = torch.linalg_inv(self)
-        left = -n
-    result = base
-    first = True
-    while left > 0:
-        if left % 2 == 1:
-            if first:
-                result = base.clone()
-                first = False
-            else:
-                result = torch.matmul(result, base)
-        left = left // 2
-        if left > 0:
-            base = torch.matmul(base, base)
-    return result
-";
+const MATRIX_POWER: &str = include_str!("composites/linalg_matrix_power.py");
 
 /// Several tensors as results.
 pub fn several<const N: usize>(tensors: [Tensor; N]) -> Result<Outputs> {

@@ -1,16 +1,16 @@
 //! Matrices taken apart by orthogonal factors: QR, singular values, eigenvalues, and what follows from them: norms,
 //! ranks, pseudoinverses, least squares.
 
-use super::kernels::linalg::eigen::eigen;
-use super::kernels::linalg::hermitian::eigh;
-use super::kernels::linalg::singular::svd;
-use super::kernels::linalg::{Batch, Field, Mat, orthogonal, stack, stack_vectors, with_field};
-use super::kernels::range::not_implemented;
-use super::kernels::wide::Wide;
 use super::linalg_factor::{expect_field, expect_matrix, expect_square, real_of, several};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::linalg::eigen::eigen;
+use crate::kernels::linalg::hermitian::eigh;
+use crate::kernels::linalg::singular::svd;
+use crate::kernels::linalg::{Batch, Field, Mat, orthogonal, stack, stack_vectors, with_field};
+use crate::kernels::wide::Wide;
 use crate::resources::memory;
 use crate::resources::{Scratch, budget};
 use crate::tensor::view::transpose;
@@ -51,13 +51,7 @@ pub static OPS: &[OpDef] = &[
         .out_exact("out"),
     composite(
         "aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
-        "def svd(self: Tensor, some: bool=True, compute_uv: bool=True) -> Tuple[Tensor, Tensor, Tensor]:\n    \
-         if self.dim() < 2:\n        raise RuntimeError('linalg.svd: input should have at least 2 dimensions, but has {} dimensions instead'.format(self.dim()))\n    \
-         u, s, vh = torch.linalg_svd(self, not some)\n    \
-         if not compute_uv:\n        \
-         m = self.size(-2)\n        n = self.size(-1)\n        batch = self.size()[:-2]\n        \
-         return self.new_zeros(batch + [m, m]), s, self.new_zeros(batch + [n, n])\n    \
-         return u, s, vh.mH\n",
+        include_str!("composites/svd.py"),
     ).outs("U", &["U", "S", "V"]),
     opaque("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", |a| {
         several(hermitian(a)?)
@@ -82,12 +76,7 @@ pub static OPS: &[OpDef] = &[
     ),
     composite(
         "aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)",
-        "def linalg_polar(A: Tensor) -> Tuple[Tensor, Tensor]:\n    \
-         if A.dim() < 2:\n        raise RuntimeError('linalg.polar: The input tensor A must have at least 2 dimensions.')\n    \
-         if A.size(-2) < A.size(-1):\n        \
-         raise RuntimeError('linalg.polar: input must have at least as many rows as columns, but got {} by {} matrices'.format(A.size(-2), A.size(-1)))\n    \
-         u, s, vh = torch.linalg_svd(A, False)\n    \
-         return torch.matmul(u, vh), torch.matmul(vh.mH * s.unsqueeze(-2), vh)\n",
+        include_str!("composites/linalg_polar.py"),
     ).outs("out", &["U", "H"]),
     composite(
         "aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
@@ -95,11 +84,7 @@ pub static OPS: &[OpDef] = &[
     ).out("atol_rtol_tensor_out"),
     composite(
         "aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-        "def linalg_pinv(self: Tensor, *, atol: Optional[float]=None, rtol: Optional[float]=None, hermitian: bool=False) -> Tensor:\n    \
-         a: Optional[Tensor] = None\n    r: Optional[Tensor] = None\n    \
-         if atol is not None:\n        a = torch.full([], atol, dtype=torch.float64)\n    \
-         if rtol is not None:\n        r = torch.full([], rtol, dtype=torch.float64)\n    \
-         return torch.linalg_pinv(self, atol=a, rtol=r, hermitian=hermitian)\n",
+        include_str!("composites/linalg_pinv_atol_rtol_float.py"),
     ).out("atol_rtol_float_out"),
     composite(
         "aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
@@ -122,11 +107,7 @@ pub static OPS: &[OpDef] = &[
     ).out("atol_rtol_tensor_out"),
     composite(
         "aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-        "def linalg_matrix_rank(self: Tensor, *, atol: Optional[float]=None, rtol: Optional[float]=None, hermitian: bool=False) -> Tensor:\n    \
-         a: Optional[Tensor] = None\n    r: Optional[Tensor] = None\n    \
-         if atol is not None:\n        a = torch.full([], atol, dtype=torch.float64)\n    \
-         if rtol is not None:\n        r = torch.full([], rtol, dtype=torch.float64)\n    \
-         return torch.linalg_matrix_rank(self, atol=a, rtol=r, hermitian=hermitian)\n",
+        include_str!("composites/linalg_matrix_rank_atol_rtol_float.py"),
     ).out("atol_rtol_float_out"),
     composite(
         "aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
@@ -156,12 +137,7 @@ pub static OPS: &[OpDef] = &[
     ).out("out"),
     composite(
         "aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-        "def linalg_norm(self: Tensor, ord: str, dim: Optional[List[int]]=None, keepdim: bool=False, *, dtype: Optional[int]=None) -> Tensor:\n    \
-         dims = [-2, -1]\n    \
-         if dim is not None:\n        dims = dim\n    \
-         else:\n        if self.dim() != 2:\n            \
-         raise RuntimeError('linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {}D.'.format(self.dim()))\n    \
-         return torch.linalg_matrix_norm(self, ord, dims, keepdim, dtype=dtype)\n",
+        include_str!("composites/linalg_norm_ord_str.py"),
     ).out("ord_str_out"),
     composite(
         "aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
@@ -175,199 +151,31 @@ pub static OPS: &[OpDef] = &[
     ).out("dim_out"),
     composite(
         "aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
-        "def linalg_cond(self: Tensor, p: Optional[number]=None) -> Tensor:\n    \
-         if self.dim() < 2:\n        raise RuntimeError('linalg.cond: The input tensor must have at least 2 dimensions.')\n    \
-         order = 2.\n    if p is not None:\n        order = float(p)\n    \
-         if self.numel() == 0:\n        \
-         return torch.zeros(self.size()[:-2], dtype=torch.linalg_vector_norm(self).dtype)\n    \
-         if abs(order) == 2.:\n        \
-         s = torch.linalg_svdvals(self)\n        \
-         first = s.select(-1, 0)\n        last = s.select(-1, -1)\n        \
-         if order < 0.:\n            return last / first\n        \
-         return first / last\n    \
-         inverse, info = torch.linalg_inv_ex(self)\n    \
-         result = torch.linalg_matrix_norm(self, order) * torch.linalg_matrix_norm(inverse, order)\n    \
-         return torch.where(info == 0, result, float('inf'))\n",
+        include_str!("composites/linalg_cond.py"),
     ).out("out"),
     composite(
         "aten::linalg_cond.p_str(Tensor self, str p) -> Tensor",
-        "def linalg_cond(self: Tensor, p: str) -> Tensor:\n    \
-         if self.numel() == 0:\n        \
-         return torch.zeros(self.size()[:-2], dtype=torch.linalg_vector_norm(self).dtype)\n    \
-         if p == 'nuc':\n        \
-         return torch.linalg_svdvals(self).sum(-1) * torch.linalg_svdvals(torch.linalg_inv(self)).sum(-1)\n    \
-         inverse, info = torch.linalg_inv_ex(self)\n    \
-         result = torch.linalg_matrix_norm(self, p) * torch.linalg_matrix_norm(inverse, p)\n    \
-         return torch.where(info == 0, result, float('inf'))\n",
+        include_str!("composites/linalg_cond_p_str.py"),
     ).out("p_str_out"),
     composite(
         "aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
-        "def linalg_cross(self: Tensor, other: Tensor, *, dim: int=-1) -> Tensor:\n    \
-         if self.dim() != other.dim():\n        raise RuntimeError('linalg.cross: inputs must have the same number of dimensions.')\n    \
-         if self.size(dim) != 3 or other.size(dim) != 3:\n        \
-         raise RuntimeError('linalg.cross: inputs dimension {} must have length 3. Got {} and {}'.format(dim, self.size(dim), other.size(dim)))\n    \
-         a, b = torch.broadcast_tensors([self, other])\n    \
-         if self.dtype == torch.bool:\n        raise NotImplementedError('\"cross\" not implemented for \\'Bool\\'')\n    \
-         if self.dtype != other.dtype:\n        \
-         raise RuntimeError('expected scalar type ' + torch.ops.prim.dtype_name(self.dtype) + ' but found ' + torch.ops.prim.dtype_name(other.dtype))\n    \
-         return a.roll([-1], [dim]) * b.roll([-2], [dim]) - a.roll([-2], [dim]) * b.roll([-1], [dim])\n",
+        include_str!("composites/linalg_cross.py"),
     ).out_exact("out"),
     composite(
         "aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
-        "def cross(self: Tensor, other: Tensor, dim: Optional[int]=None) -> Tensor:\n    \
-         if dim is not None:\n        return torch.linalg_cross(self, other, dim=dim)\n    \
-         for d in range(self.dim()):\n        \
-         if self.size(d) == 3:\n            return torch.linalg_cross(self, other, dim=d)\n    \
-         raise RuntimeError('no dimension of size 3 in input')\n",
+        include_str!("composites/cross.py"),
     ).out_exact("out"),
 ];
 
-const PINV: &str = "
-def linalg_pinv(self: Tensor, *, atol: Optional[Tensor]=None, rtol: Optional[Tensor]=None, hermitian: bool=False) -> Tensor:
-    m = self.size(-2)
-    n = self.size(-1)
-    if self.numel() == 0:
-        return self.new_empty(self.size()[:-2] + [n, m])
-    eps = 2.220446049250313e-16
-    if self.dtype == torch.float32 or self.dtype == torch.complex64:
-        eps = 1.1920928955078125e-07
-    a = torch.zeros([], dtype=torch.float64)
-    r = torch.full([], eps * max(m, n), dtype=torch.float64)
-    if atol is not None:
-        a = atol
-        if rtol is None:
-            r = torch.where(a > 0., torch.zeros_like(r), r)
-    if rtol is not None:
-        r = rtol
-    if hermitian:
-        values, vectors = torch.linalg_eigh(self)
-        sizes = values.abs()
-        bound = torch.maximum(a.unsqueeze(-1).double(), r.unsqueeze(-1).double() * sizes.amax(-1, True).double())
-        inverse = torch.where(sizes.double() > bound, values.reciprocal(), torch.zeros_like(values))
-        return torch.matmul(vectors * inverse.unsqueeze(-2), vectors.mH)
-    u, s, vh = torch.linalg_svd(self, False)
-    bound = torch.maximum(a.unsqueeze(-1).double(), r.unsqueeze(-1).double() * s.narrow(-1, 0, 1).double())
-    inverse = torch.where(s.double() > bound, s.reciprocal(), torch.zeros_like(s))
-    return torch.matmul(vh.mH * inverse.unsqueeze(-2), u.mH)
-";
+const PINV: &str = include_str!("composites/linalg_pinv.py");
 
-const MATRIX_RANK: &str = "
-def linalg_matrix_rank(input: Tensor, *, atol: Optional[Tensor]=None, rtol: Optional[Tensor]=None, hermitian: bool=False) -> Tensor:
-    if input.dim() < 2:
-        raise RuntimeError('torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.')
-    eps = 2.220446049250313e-16
-    if input.dtype == torch.float32 or input.dtype == torch.complex64:
-        eps = 1.1920928955078125e-07
-    a = torch.zeros([], dtype=torch.float64)
-    r = torch.full([], eps * max(input.size(-2), input.size(-1)), dtype=torch.float64)
-    if atol is not None:
-        a = atol
-        if rtol is None:
-            r = torch.where(a > 0., torch.zeros_like(r), r)
-    if rtol is not None:
-        r = rtol
-    if input.numel() == 0:
-        return torch.zeros(input.size()[:-2], dtype=torch.int64)
-    if hermitian:
-        s = torch.linalg_eigvalsh(input).abs()
-    else:
-        s = torch.linalg_svdvals(input)
-    bound = torch.maximum(a.double(), r.double() * s.amax(-1).double())
-    return (s.double() > bound.unsqueeze(-1)).sum(-1)
-";
+const MATRIX_RANK: &str = include_str!("composites/linalg_matrix_rank.py");
 
-const MATRIX_NORM: &str = "
-def linalg_matrix_norm(self: Tensor, ord: number, dim: List[int]=[-2, -1], keepdim: bool=False, *, dtype: Optional[int]=None) -> Tensor:
-    order = float(ord)
-    if abs(order) != 2. and abs(order) != 1. and abs(order) != float('inf'):
-        shown = str(order)
-        if order == order and order == float(int(order)):
-            shown = str(int(order))
-        raise RuntimeError('linalg.matrix_norm: Order {} not supported.'.format(shown))
-    if self.dim() < 2:
-        raise RuntimeError('linalg.matrix_norm: The input tensor A must have at least 2 dimensions.')
-    if len(dim) != 2:
-        raise RuntimeError('linalg.matrix_norm: dim must be a 2-tuple. Got {}'.format(' '.join([str(d) for d in dim])))
-    if not (self.is_floating_point() or self.is_complex()):
-        torch.linalg_vector_norm(self, 2.)
-    d0 = dim[0]
-    d1 = dim[1]
-    if d0 < 0:
-        d0 = d0 + self.dim()
-    if d1 < 0:
-        d1 = d1 + self.dim()
-    if d0 == d1:
-        raise RuntimeError('linalg.matrix_norm: dims must be different. Got ({}, {})'.format(dim[0], dim[1]))
-    if abs(order) == 2.:
-        a = self
-        if dtype is not None:
-            a = self.to(dtype)
-        s = torch.linalg_svdvals(a.movedim([d0, d1], [-2, -1]))
-        if order > 0.:
-            # Without elements the largest is 0.
-            result = s.amax(-1) if s.size(-1) > 0 else s.sum(-1)
-        else:
-            result = s.amin(-1)
-        if keepdim:
-            result = result.unsqueeze(min(d0, d1)).unsqueeze(max(d0, d1))
-        return result
-    if abs(order) == 1.:
-        summed = d0
-        kept = d1
-    else:
-        summed = d1
-        kept = d0
-    norms = torch.linalg_vector_norm(self, 1., [summed], True, dtype=dtype)
-    if order > 0.:
-        result = norms.amax([kept], True) if norms.size(kept) > 0 else norms.sum([kept], True)
-    else:
-        result = norms.amin([kept], True)
-    if not keepdim:
-        result = result.squeeze([d0, d1])
-    return result
-";
+const MATRIX_NORM: &str = include_str!("composites/linalg_matrix_norm.py");
 
-const MATRIX_NORM_NAMED: &str = "
-def linalg_matrix_norm(self: Tensor, ord: str='fro', dim: List[int]=[-2, -1], keepdim: bool=False, *, dtype: Optional[int]=None) -> Tensor:
-    if ord != 'fro' and ord != 'nuc':
-        raise RuntimeError('linalg.matrix_norm: Order {} not supported.'.format(ord))
-    if self.dim() < 2:
-        raise RuntimeError('linalg.matrix_norm: The input tensor A must have at least 2 dimensions.')
-    if len(dim) != 2:
-        raise RuntimeError('linalg.matrix_norm: dim must be a 2-tuple. Got {}'.format(' '.join([str(d) for d in dim])))
-    if ord == 'fro':
-        return torch.linalg_vector_norm(self, 2., dim, keepdim, dtype=dtype)
-    d0 = dim[0]
-    d1 = dim[1]
-    if d0 < 0:
-        d0 = d0 + self.dim()
-    if d1 < 0:
-        d1 = d1 + self.dim()
-    a = self
-    if dtype is not None:
-        a = self.to(dtype)
-    result = torch.linalg_svdvals(a.movedim([d0, d1], [-2, -1])).sum(-1)
-    if keepdim:
-        result = result.unsqueeze(min(d0, d1)).unsqueeze(max(d0, d1))
-    return result
-";
+const MATRIX_NORM_NAMED: &str = include_str!("composites/matrix_norm_named.py");
 
-const NORM: &str = "
-def linalg_norm(self: Tensor, ord: Optional[number]=None, dim: Optional[List[int]]=None, keepdim: bool=False, *, dtype: Optional[int]=None) -> Tensor:
-    if ord is None:
-        return torch.linalg_vector_norm(self, 2., dim, keepdim, dtype=dtype)
-    if dim is not None:
-        if len(dim) != 1 and len(dim) != 2:
-            raise RuntimeError('linalg.norm: If dim is specified, it must be of length 1 or 2. Got {}'.format(dim))
-        if len(dim) == 2:
-            return torch.linalg_matrix_norm(self, ord, dim, keepdim, dtype=dtype)
-        return torch.linalg_vector_norm(self, ord, dim, keepdim, dtype=dtype)
-    if self.dim() != 1 and self.dim() != 2:
-        raise RuntimeError('linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {}D.'.format(self.dim()))
-    if self.dim() == 2:
-        return torch.linalg_matrix_norm(self, ord, [-2, -1], keepdim, dtype=dtype)
-    return torch.linalg_vector_norm(self, ord, [0], keepdim, dtype=dtype)
-";
+const NORM: &str = include_str!("composites/linalg_norm.py");
 
 fn qr(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, mode) = (a.tensor(0)?, a.str(1)?);

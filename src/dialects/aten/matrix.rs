@@ -1,11 +1,11 @@
 //! Tensors built from the places or the combinations of elements: triangles, diagonals, grids, one-hot codes.
 
-use super::convert::with_strides;
 use super::create::asked;
-use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, OutRule, Outputs, composite, create, gather, one, opaque, view};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::strided::with_strides;
 use crate::resources::{Collect, Scratch, budget, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
@@ -53,31 +53,11 @@ pub static OPS: &[OpDef] = &[
     gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations).infer(trial::kernel),
     composite(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
-        "def linalg_vander(x: Tensor, *, N: Optional[int]=None) -> Tensor:\n    \
-         narrow = x.dtype == torch.bool or x.dtype == torch.float16 or x.dtype == torch.bfloat16\n    \
-         if narrow:\n        raise NotImplementedError('linalg.vander supports floating point, complex, and integer tensors, but got ' + torch.ops.prim.dtype_name(x.dtype))\n    \
-         if x.dim() == 0:\n        x = x.unsqueeze(0)\n    \
-         n = x.size(-1)\n    \
-         if N is not None:\n        n = N\n    \
-         if n <= 1:\n        raise RuntimeError('N must be greater than 1.')\n    \
-         powers = torch.cumprod(x.unsqueeze(-1).expand([-1] * x.dim() + [n - 1]), -1)\n    \
-         return torch.cat([torch.ones_like(powers.narrow(-1, 0, 1)), powers], -1)\n",
+        include_str!("composites/linalg_vander.py"),
     ),
     composite(
         "aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
-        "def vander(x: Tensor, N: Optional[int]=None, increasing: bool=False) -> Tensor:\n    \
-         if x.dim() != 1:\n        raise RuntimeError('x must be a one-dimensional tensor.')\n    \
-         n = x.size(0)\n    \
-         if N is not None:\n        n = N\n    \
-         if n < 0:\n        raise RuntimeError('N must be non-negative.')\n    \
-         dtype = torch.int64\n    \
-         if x.is_floating_point() or x.is_complex():\n        dtype = x.dtype\n    \
-         result = torch.ones([x.size(0), n], dtype=dtype)\n    \
-         if n > 1:\n        \
-         powers = torch.cumprod(x.unsqueeze(1).expand([x.size(0), n - 1]).to(dtype), 1)\n        \
-         result = torch.cat([result.narrow(1, 0, 1), powers], 1)\n    \
-         if not increasing:\n        result = result.flip([1])\n    \
-         return result\n",
+        include_str!("composites/vander.py"),
     ),
     create("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot).infer(joins::one_hot),
     opaque("aten::complex(Tensor real, Tensor imag) -> Tensor", |a| pair(a, |re, im| (re, im))).infer(trial::stand_ins)

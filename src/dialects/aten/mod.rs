@@ -35,7 +35,7 @@ pub mod fbgemm;
 pub mod fourier;
 pub mod index;
 pub mod join;
-pub mod kernels;
+mod rule;
 pub mod label_loss;
 pub mod linalg_factor;
 pub mod linalg_spectral;

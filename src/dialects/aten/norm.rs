@@ -1,17 +1,18 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::convert::{channels_last, row_major, with_strides};
+use super::convert::channels_last;
 use super::group_norm::{group_norm, native_group_norm};
-use super::kernels::channels::{scale_planes, scale_rows};
-use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
-use super::kernels::pool::each_plane;
-use super::kernels::vector_rows::sum_wide;
-use super::kernels::wide::store;
-use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, pointwise, trial};
 use crate::dialects::{Args, Fact, LayerPart, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use crate::kernels::float::rows;
+use crate::kernels::images::channels::{scale_planes, scale_rows};
+use crate::kernels::images::pool::each_plane;
+use crate::kernels::rows::vector::sum_wide;
+use crate::kernels::strided::{row_major, with_strides};
+use crate::kernels::wide::store;
+use crate::kernels::wide_loops;
 use crate::resources::{Collect, Scratch, memory, pool};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Tensor, numel, view};
@@ -122,21 +123,7 @@ pub static OPS: &[OpDef] = &[
     ),
     composite(
         "aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
-        "
-def norm_except_dim(v: Tensor, pow: int=2, dim: int=0) -> Tensor:
-    if dim == -1:
-        return v.norm(pow)
-    d = dim
-    if d < 0:
-        d = d + v.dim()
-    others: List[int] = []
-    for i in range(v.dim()):
-        if i != d:
-            others.append(i)
-    if len(others) == 0:
-        return v.abs()
-    return v.norm(pow, others, True)
-",
+        include_str!("composites/norm_except_dim.py"),
     )
     .out("out"),
     composite(

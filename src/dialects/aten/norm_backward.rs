@@ -2,13 +2,13 @@
 //! mask leaves out are None.
 
 use super::convert::channels_last;
-use super::kernels::compute::{Dense, Number, Real, build_whole, dense_opt};
-use super::kernels::pool::{each_pair_of_planes, each_plane};
-use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{Known, Operands, Results};
 use crate::dialects::{Args, OpDef, Outputs, opaque};
 use crate::ir::Dim;
+use crate::kernels::compute::{Dense, Number, Real, build_whole, dense_opt};
+use crate::kernels::images::pool::{each_pair_of_planes, each_plane};
+use crate::kernels::wide_loops;
 use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Tensor, numel};
 use crate::value::Value;

@@ -219,7 +219,7 @@ fn index(args: &Args<'_>) -> Result<Outputs> {
                 Value::Bool(b) => i64::from(*b).to_string(),
                 Value::Float(x) => {
                     let mut text = String::new();
-                    crate::ir::number_text::write_general(&mut text, *x, 6);
+                    crate::ir::text::number::write_general(&mut text, *x, 6);
                     text
                 }
                 // With the name that Python has for the type.

@@ -1,12 +1,12 @@
 //! Padding, and sliding windows as columns (im2col, col2im).
 
 use super::convert::in_format_of;
-use super::kernels::fill::full_checked;
-use super::kernels::place::{identity, remap};
-use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::layers;
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, gather, one};
+use crate::kernels::create::fill::full_checked;
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::index::place::{identity, remap};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
 use num_complex::Complex64;

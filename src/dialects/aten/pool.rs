@@ -1,19 +1,20 @@
 //! Pooling: the largest element or the mean of windows, at fixed steps or in as many parts as asked for.
 
-use super::convert::{in_format_of, with_strides};
-use super::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
-use super::kernels::pool::{
-    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_pair_of_planes, each_plane, largest, max,
-    max_with_places, mean, shares,
-};
-use super::kernels::range::not_implemented;
-use super::kernels::wide_loops;
+use super::convert::in_format_of;
 use super::pool_checks::{argument_rank, as_images, expect_images, refuse_empty};
 use super::pool_images::{pooled_in_vectors, windows};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{layers, products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
+use crate::kernels::create::range::not_implemented;
 use crate::kernels::float::{PoolKind, Pooling};
+use crate::kernels::images::pool::{
+    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_pair_of_planes, each_plane, largest, max,
+    max_with_places, mean, shares,
+};
+use crate::kernels::strided::with_strides;
+use crate::kernels::wide_loops;
 use crate::resources::memory;
 use crate::tensor::{DType, Element, Tensor, channels_last_strides, view};
 use crate::value::Value;

@@ -3,13 +3,13 @@
 
 use super::create::{LIKE, asked, like};
 use super::dropout::rounded_to;
-use super::kernels::wide::store;
 use super::list::nothing;
 use super::random_ints::{any_number, between, limits, mantissa, onwards};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::generator::Generator;
 use crate::dialects::shapes::joins;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, create, host, one, opaque};
+use crate::kernels::wide::store;
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::view::dense_like;
@@ -194,7 +194,7 @@ pub static OPS: &[OpDef] = &[
         }
         let dtype = a.tensor(0)?.dtype();
         if dtype.is_complex() || dtype == DType::Bool {
-            return Err(super::kernels::range::not_implemented("geometric_cpu", dtype));
+            return Err(crate::kernels::create::range::not_implemented("geometric_cpu", dtype));
         }
         refill(a, 2, "", |g, draw| each(draw.count, || (g.uniform().ln() / (1.0 - p).ln()).ceil()))
     })
@@ -382,7 +382,7 @@ fn filled(a: &Args<'_>, target: Tensor, draw: DrawReal) -> Result<Outputs> {
     let dtype = target.dtype();
     if !dtype.is_floating() && !dtype.is_complex() {
         let kernel = if is_normal(a) { "normal_kernel_cpu" } else { "check_uniform_bounds" };
-        return Err(super::kernels::range::not_implemented(kernel, dtype));
+        return Err(crate::kernels::create::range::not_implemented(kernel, dtype));
     }
     // The two parts of a complex normal number share its variance.
     let factor = if is_normal(a) && dtype.is_complex() { 0.5f64.sqrt() } else { 1.0 };
@@ -444,7 +444,7 @@ fn permutation(a: &Args<'_>) -> Result<Outputs> {
         return fail(format!("n cannot be greater than {most} for {name} type."));
     }
     if dtype == DType::Bool || dtype.is_complex() {
-        return Err(super::kernels::range::not_implemented("randperm", dtype));
+        return Err(crate::kernels::create::range::not_implemented("randperm", dtype));
     }
     if n - 1 > limits(dtype, "randperm")?.1 {
         let name = dtype.name();
@@ -474,7 +474,7 @@ fn refill(
     let dtype = target.dtype();
     let complex = dtype.is_complex() && matches!(kernel, "normal_kernel_cpu" | "check_uniform_bounds");
     if !kernel.is_empty() && !dtype.is_floating() && !complex {
-        return Err(super::kernels::range::not_implemented(kernel, dtype));
+        return Err(crate::kernels::create::range::not_implemented(kernel, dtype));
     }
     fill(a, generator, target, draw)?;
     one(target.clone())
@@ -493,7 +493,10 @@ fn refill_ints(
 fn coins(a: &Args<'_>, generator: usize, target: &Tensor, probabilities: &Tensor) -> Result<()> {
     expect_default(a, generator)?;
     if !probabilities.dtype().is_floating() {
-        return Err(super::kernels::range::not_implemented("bernoulli_tensor_cpu_p_", probabilities.dtype()));
+        return Err(crate::kernels::create::range::not_implemented(
+            "bernoulli_tensor_cpu_p_",
+            probabilities.dtype(),
+        ));
     }
     let layout = target.layout();
     layout.refuse_overlap()?;

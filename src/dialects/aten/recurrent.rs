@@ -1,11 +1,11 @@
 //! Recurrent layers: LSTM, GRU and plain cells, alone, over sequences and over packed sequences.
 
-use super::kernels::compute::{Dense, Real, compute_dtype};
-use super::kernels::gemm::{Matrix, Onto, matmul};
-use super::kernels::vector_rows::{gru_row, lstm_row};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{layers, trial};
 use crate::dialects::{Args, Effects, OpDef, Outputs, one, opaque};
+use crate::kernels::compute::{Dense, Real, compute_dtype};
+use crate::kernels::matrix::gemm::{Matrix, Onto, matmul};
+use crate::kernels::rows::vector::{gru_row, lstm_row};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Scalar, Tensor, view};
 use smallvec::smallvec;

@@ -1,16 +1,16 @@
 //! Reductions to one number a row: sums, products, means, truth, extremes.
 
-use super::kernels::compute::rounding;
-use super::kernels::range::not_implemented;
-use super::kernels::rows::{Rows, column_sums, non_empty_dim, reduced_dims, sizes_without};
-use super::kernels::rule::into;
-use super::kernels::vector_rows::place_of_extreme;
-use super::kernels::wide::{Wide, dispatch_wide, store};
+use super::rule::into;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, one, opaque, reduce};
+use crate::kernels::compute::rounding;
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::rows::vector::place_of_extreme;
+use crate::kernels::rows::{Rows, column_sums, non_empty_dim, reduced_dims, sizes_without};
+use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Layout, Tensor, promote_types, view};
 use crate::value::Value;

@@ -1,14 +1,15 @@
 //! Images at other sizes: interpolation by neighbours, lines, cubics and with antialiasing.
 
 use super::convert::in_format_of;
-use super::kernels::compute::{Dense, Real, build, build_whole};
-use super::kernels::images::{Grid, linear_pixels, linear_planes, nearest};
-use super::kernels::range::not_implemented;
-use super::kernels::resample::{Mode, Taps, along, axis, corners, step};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
-use crate::kernels::resize::{self, Filter};
+use crate::kernels::compute::{Dense, Real, build, build_whole};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::images::linear::{Grid, linear_pixels, linear_planes, nearest};
+use crate::kernels::images::resample::{Mode, Taps, along, axis, corners, step};
+use crate::kernels::images::resize;
+use crate::kernels::images::resize::Filter;
 use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Element, Tensor, view};
 

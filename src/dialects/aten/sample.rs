@@ -1,10 +1,10 @@
 //! Images looked up at given places, and grids of such places.
 
-use super::kernels::compute::{Dense, Number, Real, build, rounding};
-use super::kernels::pool::each_plane;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::compute::{Dense, Number, Real, build, rounding};
+use crate::kernels::images::pool::each_plane;
 use crate::tensor::{DType, Tensor};
 
 /// The rows.

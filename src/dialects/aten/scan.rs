@@ -1,12 +1,12 @@
 //! Running results along a dimension: sums, products, extremes.
 
-use super::kernels::range::not_implemented;
-use super::kernels::rows::Rows;
-use super::kernels::rule::into;
-use super::kernels::wide::{Wide, dispatch_wide};
+use super::rule::into;
 use crate::diag::Result;
 use crate::dialects::shapes::reductions;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::rows::Rows;
+use crate::kernels::wide::{Wide, dispatch_wide};
 use crate::tensor::{DType, Tensor, wrap_dim};
 use crate::value::Value;
 use num_complex::Complex64;
@@ -174,8 +174,7 @@ mod tests {
 
     #[test]
     fn rows_run_along_the_dimension() {
-        let t = crate::dialects::aten::kernels::wide::store::<i64>(&[1, 2, 3, 4, 5, 6], &[2, 3], DType::I32)
-            .expect("small");
+        let t = crate::kernels::wide::store::<i64>(&[1, 2, 3, 4, 5, 6], &[2, 3], DType::I32).expect("small");
         let down = scan::<i64>(&t, 0, DType::I64, |row, out| {
             (out[0], out[1]) = (row[0], row[0] + row[1]);
         })

@@ -1,13 +1,13 @@
 //! Gathering and scattering along a dimension by an index tensor, with the ways to combine what meets.
 
 use super::index::vector_indices;
-use super::kernels::indexing::{Combine, along, at_least_1d, combine, combine_stepwise};
-use super::kernels::place::{identity, positions};
-use super::kernels::range::not_implemented;
-use super::kernels::wide::{Wide, dispatch_wide, store, wide};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::index::indexing::{Combine, along, at_least_1d, combine, combine_stepwise};
+use crate::kernels::index::place::{identity, positions};
+use crate::kernels::wide::{Wide, dispatch_wide, store, wide};
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, check_fill, wrap_dim};
 

@@ -1,10 +1,10 @@
 //! Finding and counting values: binary search, membership, unique elements, counts of small integers.
 
-use super::kernels::range::not_implemented;
-use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Operand, Tensor, result_type, view, wrap_dim};
 use crate::value::Value;
@@ -325,11 +325,11 @@ fn unique_slices(tensor: &Tensor, dim: i64, sort: bool) -> Result<Vec<Tensor>> {
         (order, starts)
     });
     let kept = starts.iter().map(|s| order[*s]).scratch()?;
-    let values = super::kernels::place::pick(tensor, dim, &kept)?;
+    let values = crate::kernels::index::place::pick(tensor, dim, &kept)?;
     // Slices were compared, and are kept, as rows.
     let order_in_memory: Vec<usize> =
         std::iter::once(dim).chain((0..own.len()).filter(|d| *d != dim)).collect();
-    let values = super::convert::in_memory_order(values, &order_in_memory)?;
+    let values = crate::kernels::strided::in_memory_order(values, &order_in_memory)?;
     groups(values, &order, &starts, &[count as i64], true, true)
 }
 

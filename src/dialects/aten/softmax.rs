@@ -1,17 +1,17 @@
 //! Softmax and its logarithm along a dimension, with their derivatives. Results of float32 and less are computed in
 //! vectors of float32, all else in double precision.
 
-use super::kernels::compute::{Dense, build_whole, rounding};
-use super::kernels::pool::each_plane;
-use super::kernels::range::not_implemented;
-use super::kernels::rows::Rows;
-use super::kernels::vector_rows;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, one, reduce};
+use crate::kernels::compute::{Dense, build_whole, rounding};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::images::pool::each_plane;
+use crate::kernels::rows::Rows;
+use crate::kernels::rows::vector;
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor, wrap_dim};
 
@@ -103,10 +103,10 @@ impl Which {
 
     fn narrow(self, row: &[f32], out: &mut [f32]) {
         match self {
-            Which::Softmax => vector_rows::softmax(row, out),
+            Which::Softmax => vector::softmax(row, out),
             Which::Safe if row.iter().all(|x| *x == f32::NEG_INFINITY) => out.fill(0.0),
-            Which::Safe => vector_rows::softmax(row, out),
-            Which::Log => vector_rows::log_softmax(row, out, |total| total.ln() as f32),
+            Which::Safe => vector::softmax(row, out),
+            Which::Log => vector::log_softmax(row, out, |total| total.ln() as f32),
         }
     }
 
@@ -115,7 +115,7 @@ impl Which {
         match self {
             Which::Log if matches!(dtype, DType::F16 | DType::BF16) => {
                 let round = rounding(dtype);
-                vector_rows::log_softmax(row, out, |total| round(round(total).ln()) as f32);
+                vector::log_softmax(row, out, |total| round(round(total).ln()) as f32);
             }
             _ => self.narrow(row, out),
         }

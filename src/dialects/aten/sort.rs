@@ -1,14 +1,14 @@
 //! Order along a dimension: sorting, the k largest, medians, quantiles, the most frequent. NaN is the largest.
 
-use super::convert::laid_out_as;
-use super::kernels::range::not_implemented;
-use super::kernels::rows::{Rows, non_empty_dim};
-use super::kernels::rule::into;
-use super::kernels::select::{intro_sort, mode_place, nth_place, top_places};
-use super::kernels::wide::{Wide, dispatch_wide, store};
+use super::rule::into;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{reductions, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
+use crate::kernels::create::range::not_implemented;
+use crate::kernels::index::select::{intro_sort, mode_place, nth_place, top_places};
+use crate::kernels::rows::{Rows, non_empty_dim};
+use crate::kernels::strided::laid_out_as;
+use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::Collect;
 use crate::tensor::{DType, Scalar, Tensor, wrap_dim};
 use crate::value::Value;
@@ -175,7 +175,7 @@ fn kthvalue(a: &Args<'_>) -> Result<Outputs> {
         return Err(not_implemented("kthvalue_cpu", tensor.dtype()));
     }
     dispatch_wide!(tensor.dtype(), W => {
-        by_place::<W>(tensor, dim, a.bool(3)?, |row| super::kernels::select::kth_place(row, k as usize - 1))
+        by_place::<W>(tensor, dim, a.bool(3)?, |row| crate::kernels::index::select::kth_place(row, k as usize - 1))
     })
 }
 

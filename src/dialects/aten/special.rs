@@ -4,13 +4,14 @@
 //! Functions of one or two numbers are computed in float64 and rounded; polynomials in their own precision.
 
 use super::convert::copy_as;
-use super::kernels::special::polynomial::{self, Family};
-use super::kernels::special::{Rounding, bessel, cylinder, error, gamma};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Alias, Args, Fact, OpDef, Outputs, Promote, Tolerance, elementwise, one, opaque};
 use crate::dispatch_dtype;
+use crate::kernels::special::polynomial;
+use crate::kernels::special::polynomial::Family;
+use crate::kernels::special::{Rounding, bessel, cylinder, error, gamma};
 use crate::tensor::pointwise::{map1, map2};
 use crate::tensor::{DType, Element, Operand, Scalar, Tensor, result_type};
 use crate::value::Value;

@@ -1,17 +1,17 @@
 //! Spread and size of rows: variance, norms, log-sum-exp.
 
-use super::kernels::compute::{Dense, build_whole, rounding};
-use super::kernels::pool::each_plane;
-use super::kernels::rows::{Rows, reduced_dims};
-use super::kernels::rule::into;
-use super::kernels::wide::{Wide, store};
-use super::kernels::wide_loops;
 use super::reduce::{rows_in, sum_row};
+use super::rule::into;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::Sv;
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Alias, Args, OpDef, Outputs, one, reduce};
+use crate::kernels::compute::{Dense, build_whole, rounding};
+use crate::kernels::images::pool::each_plane;
+use crate::kernels::rows::{Rows, reduced_dims};
+use crate::kernels::wide::{Wide, store};
+use crate::kernels::wide_loops;
 use crate::resources::Collect;
 use crate::tensor::{DType, Layout, Scalar, Tensor, view};
 use crate::value::Value;

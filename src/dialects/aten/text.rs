@@ -5,7 +5,7 @@ use super::list::{place, slice_places};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
 use crate::ir::Type;
-use crate::ir::number_text::write_general;
+use crate::ir::text::number::write_general;
 use crate::resources::{budget, memory};
 use crate::value::Value;
 use crate::value::bytes::{bytes, joined, text};

@@ -1,11 +1,11 @@
 //! Other views of the same storage, their copying forms (`*_copy`) and the forms that change a tensor's own look
 //! (`t_`, `unsqueeze_`). The rules from layout to layout stand in `tensor::view`; no element is touched here.
 
-use super::convert::with_strides;
-use super::kernels::rule::{copied, in_place, look};
+use super::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{pointwise, trial, views};
 use crate::dialects::{Alias, Args, Fact, LayerPart, OpDef, Outputs, gather, one, opaque, view};
+use crate::kernels::strided::with_strides;
 use crate::resources::Collect;
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;

@@ -1,7 +1,6 @@
 //! Builtins that talk to the world around a program: futures, warnings, the grad mode.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::prim::control::wait;
 use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, host, one};
 use crate::ir::Symbol;
 use crate::tensor::{DType, Device};
@@ -71,4 +70,12 @@ fn set_grad_enabled(args: &Args<'_>) -> Result<Outputs> {
 fn requires_grad(args: &Args<'_>) -> Result<Outputs> {
     args.tensor(0)?.set_requires_grad(args.bool(1)?)?;
     one(args.value(0)?.clone())
+}
+
+/// The value of a future or of delayed work.
+pub fn wait(args: &Args<'_>) -> Result<Outputs> {
+    match args.value(0)? {
+        Value::Future(future) => one(future.wait()?),
+        other => Err(Diagnostic::runtime(format!("Expected a future but got {}", other.kind_name()))),
+    }
 }

@@ -1,10 +1,10 @@
 //! Sums in two steps: what a group can add up while it runs along rows, and what is left to add.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::place::concat;
 use crate::dialects::aten::reduce::sum;
 use crate::dialects::shapes::reductions;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::kernels::index::place::concat;
 use crate::tensor::{Tensor, numel, view};
 
 /// Sums of blocks of rows.
@@ -15,11 +15,6 @@ pub static OPS: &[OpDef] = &[reduce("fusion::block_sums(Tensor self, int dims, i
     .infer(reductions::block_sums)
     .grad("self: torch.repeat_interleave(grad, rows, 0)[:self.numel() // max(grad[0].numel(), 1)].reshape(self.size())")
     .doc("The first `dims` dimensions seen as one: the sums of each `rows` of its places that follow each other, the last block being what is left.")];
-
-/// How many blocks some rows make.
-pub fn blocks(rows: i64, block: i64) -> i64 {
-    rows / block + i64::from(rows % block != 0)
-}
 
 fn block_sums(args: &Args<'_>) -> Result<Outputs> {
     one(sums(args.tensor(0)?, args.int(1)?, args.int(2)?)?)

@@ -2,9 +2,9 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::contraction::any_rank;
-use crate::dialects::aten::kernels::place::concat;
 use crate::dialects::{Args, OpDef, Outputs, contraction, gather, one};
 use crate::ir::Attr;
+use crate::kernels::index::place::concat;
 use crate::tensor::{Layout, Tensor, view, wrap_dim};
 use crate::value::Value;
 

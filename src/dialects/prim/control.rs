@@ -2,6 +2,7 @@
 //! the verifier knows.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::aten::world::wait;
 use crate::dialects::constraint::Law;
 use crate::dialects::structure::Structure;
 use crate::dialects::{Args, Effects, OpDef, Outputs, control, host, one};
@@ -58,14 +59,6 @@ fn if_then_else(args: &Args<'_>) -> Result<Outputs> {
 fn awaitable_nowait(args: &Args<'_>) -> Result<Outputs> {
     let value = args.value(0)?.clone();
     one(Value::Future(crate::value::Future::ready(value.ty(), value)))
-}
-
-/// The value of a future or of delayed work.
-pub fn wait(args: &Args<'_>) -> Result<Outputs> {
-    match args.value(0)? {
-        Value::Future(future) => one(future.wait()?),
-        other => Err(Diagnostic::runtime(format!("Expected a future but got {}", other.kind_name()))),
-    }
 }
 
 /// `raise C(msg)`: the class as Python qualifies it. Without a class it is what `assert` raises, which Python sees

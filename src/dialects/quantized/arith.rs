@@ -263,11 +263,8 @@ fn lying_alike(a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<(Tensor, Tensor)
     if own.strides == wanted.strides {
         return Ok((a, b));
     }
-    let copy = crate::dialects::aten::kernels::fill::strided(
-        &wanted.sizes,
-        &wanted.strides,
-        b.dtype().integer_repr(),
-    )?;
+    let copy =
+        crate::kernels::create::fill::strided(&wanted.sizes, &wanted.strides, b.dtype().integer_repr())?;
     copy.copy_from(&b.integers())?;
     let quantizer = super::ints::quantizer(&b)?;
     Ok((a, Tensor::quantized(&copy, b.dtype(), quantizer)?))

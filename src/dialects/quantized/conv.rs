@@ -7,7 +7,7 @@ use super::packed::{ConvWeights, Prepared, payload};
 use super::stage::{Epilogue, Stage, WeightScales};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
-use crate::kernels::qconv::{Geometry, PackedConv};
+use crate::kernels::int8::qconv::{Geometry, PackedConv};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Tensor};
 use crate::value::Value;

@@ -1,7 +1,7 @@
 //! The integers of quantized tensors: in memory order, to and from real numbers, element by element. It knows no op.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::fill;
+use crate::kernels::create::fill;
 use crate::resources::Collect;
 use crate::tensor::{DType, Element, Quantizer, Tensor, view};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 use super::embed::{Table, sum_bags};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
-use crate::kernels::fake_quantize::best_range;
+use crate::kernels::int8::fake_quantize::best_range;
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor, numel};
 use half::f16;

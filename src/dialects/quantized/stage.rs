@@ -4,7 +4,7 @@
 use super::ints::{Params, quantizer};
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::Affine;
-use crate::kernels::qgemm::Quantization;
+use crate::kernels::int8::qgemm::Quantization;
 use crate::tensor::{DType, Quantizer, Tensor};
 
 /// What is done to the result before it is rounded.

@@ -1,9 +1,13 @@
 //! Reductions: dimensions go, or stay with size 1.
 
 use super::{Known, Operands, Results, one, product, wrap};
-use crate::dialects::fusion::sums::blocks;
 use crate::ir::{Dim, TensorType, TypeKind};
 use crate::tensor::DType;
+
+/// How many blocks some rows make.
+pub fn blocks(rows: i64, block: i64) -> i64 {
+    rows / block + i64::from(rows % block != 0)
+}
 
 /// The rule of the reduction family, from the arguments `dim`, `keepdim` and `dtype`. It speaks of ops with one
 /// result, whose dtype is that of the operand.

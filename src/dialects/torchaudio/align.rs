@@ -2,8 +2,8 @@
 
 use super::expect;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::compute::Real;
 use crate::dialects::{Args, OpDef, Outputs, opaque};
+use crate::kernels::compute::Real;
 use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Tensor};
 use smallvec::smallvec;

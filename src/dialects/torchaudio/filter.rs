@@ -2,9 +2,9 @@
 
 use super::expect;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::compute::Real;
-use crate::dialects::aten::kernels::range::not_implemented;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::compute::Real;
+use crate::kernels::create::range::not_implemented;
 use crate::tensor::{DType, Tensor};
 use smallvec::smallvec;
 
@@ -30,16 +30,7 @@ pub static OPS: &[OpDef] = &[
     .doc("A high-pass filter of one pole over the distorted samples, mixed with the original: (channel, time)"),
     composite(
         "torchaudio::_lfilter(Tensor waveform, Tensor a_coeffs, Tensor b_coeffs) -> Tensor",
-        "def _lfilter(waveform: Tensor, a_coeffs: Tensor, b_coeffs: Tensor) -> Tensor:
-    order = b_coeffs.size(1)
-    channels = b_coeffs.size(0)
-    first = a_coeffs[:, :1]
-    padded = torch.constant_pad_nd(waveform, [order - 1, 0])
-    forward = torch.conv1d(padded, (b_coeffs / first).flip([1]).unsqueeze(1), groups=channels)
-    output = torch.zeros([waveform.size(0), channels, waveform.size(2) + order - 1], dtype=waveform.dtype)
-    torch.ops.torchaudio._lfilter_core_loop(forward, (a_coeffs / first).flip([1]).contiguous(), output)
-    return output[:, :, order - 1:]
-",
+        include_str!("lfilter.py"),
     )
     .doc("A linear filter, of releases of torchaudio before 2.9: (batch, channel, time), coefficients (channel, order)"),
 ];

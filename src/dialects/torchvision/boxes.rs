@@ -1,8 +1,8 @@
 //! Boxes: the greedy choice of those that do not overlap.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::compute::Real;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::compute::Real;
 use crate::resources::Collect;
 use crate::tensor::{DType, Tensor};
 
@@ -22,7 +22,7 @@ fn nms(a: &Args<'_>) -> Result<Outputs> {
     let kept = match boxes.dtype() {
         DType::F32 => greedy::<f32>(boxes, scores, threshold)?,
         DType::F64 => greedy::<f64>(boxes, scores, threshold)?,
-        other => return Err(crate::dialects::aten::kernels::range::not_implemented("nms_kernel", other)),
+        other => return Err(crate::kernels::create::range::not_implemented("nms_kernel", other)),
     };
     one(Tensor::from_vec(&kept, &[kept.len() as i64])?)
 }

@@ -1,10 +1,10 @@
 //! Deformable convolution: every element of a window is read at a place of its own.
 
-use super::sample::Plane;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::compute::{Dense, Real, build, compute_dtype};
-use crate::dialects::aten::kernels::gemm::{Matrix, Onto, matmul};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::compute::{Dense, Real, build, compute_dtype};
+use crate::kernels::images::bilinear::Plane;
+use crate::kernels::matrix::gemm::{Matrix, Onto, matmul};
 use crate::resources::memory;
 use crate::tensor::Tensor;
 

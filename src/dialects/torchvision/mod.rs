@@ -4,7 +4,6 @@
 mod boxes;
 mod deform;
 mod roi;
-mod sample;
 
 use super::OpDef;
 

@@ -1,10 +1,10 @@
 //! Regions of interest: parts of feature maps brought to one size, by the largest pixel or by sampling, and the forms that
 //! take each cell from channels of its own (position sensitive).
 
-use super::sample::Plane;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::kernels::compute::{Dense, Real, compute_dtype};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::compute::{Dense, Real, compute_dtype};
+use crate::kernels::images::bilinear::Plane;
 use crate::resources::pool;
 use crate::tensor::{DType, Element, Tensor};
 use smallvec::smallvec;

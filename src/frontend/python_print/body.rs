@@ -4,7 +4,8 @@ use super::inline::{self, is_unused_placeholder};
 use super::text::Text;
 use super::{Context, File, names};
 use crate::diag::{Diagnostic, Result, Span};
-use crate::ir::{Attr, BlockId, Graph, OpId, Type, TypeKind, ValueId, unify};
+use crate::ir::unify;
+use crate::ir::{Attr, BlockId, Graph, OpId, Type, TypeKind, ValueId};
 use hashbrown::HashMap;
 use indexmap::IndexSet;
 

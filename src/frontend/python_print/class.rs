@@ -6,7 +6,7 @@ use super::text::Text;
 use super::{Context, File};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::constant;
-use crate::ir::number_text::write_quoted;
+use crate::ir::text::number::write_quoted;
 use crate::ir::{
     Argument, Attr, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, NamedTupleDef, Symbol, Type,
     TypeKind,

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::diag::{Diagnostic, Result};
-use crate::ir::number_text::{write_complex, write_float, write_int, write_quoted};
+use crate::ir::text::number::{write_complex, write_float, write_int, write_quoted};
 use crate::ir::{Type, TypeKind};
 use crate::value::Value;
 

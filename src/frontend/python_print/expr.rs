@@ -8,7 +8,7 @@ use super::text::Text;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::constant;
 use crate::dialects::resolve;
-use crate::ir::number_text::write_quoted;
+use crate::ir::text::number::write_quoted;
 use crate::ir::{Argument, Attr, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 

@@ -1,10 +1,10 @@
 //! Attributes, strings and dictionaries in MLIR's form.
 
 use super::super::attr::{Attr, pack};
-use super::super::attr_text::{Detail, read_attr, write_value};
-use super::super::lexer::{Cursor, Parsed, TextError};
 use super::super::{Graph, Type};
 use super::types;
+use crate::ir::text::attr::{Detail, read_attr, write_value};
+use crate::ir::text::lexer::{Cursor, Parsed, TextError};
 use std::fmt::Write as _;
 use std::sync::Arc;
 

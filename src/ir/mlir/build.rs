@@ -1,23 +1,24 @@
 //! Modules from trees of ops: what the ops of MLIR's generic form mean here.
 
-use super::super::lexer::{Parsed, TextError};
-use super::super::module_parse::resolve;
 use super::super::verify::TextPlaces;
 use super::super::{
     Attr, BlockId, Function, Graph, Location, OpId, ParseOptions, ParsedModule, Symbol, Type, ValueId,
-    derived_schema, parse_module, parse_schema,
+    derived_schema, parse_schema,
 };
 use super::attributes::expected;
 use super::parse::{self, Op, Place, Region, Text, Use};
 use super::{DECLARATIONS, GRAPH, RETURN, SUBGRAPHS, YIELD};
 use crate::diag::{Diagnostic, Source};
+use crate::ir::text::lexer::{Parsed, TextError};
+use crate::ir::text::module_parse::parse_text;
+use crate::ir::text::module_parse::resolve;
 use bumpalo::Bump;
 use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Reads a text in MLIR's generic form, as [`super`] describes it. What another dialect's ops hold is kept to the letter.
 pub fn parse_mlir(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
-    super::super::parser::check_size(source)?;
+    crate::ir::text::parser::check_size(source)?;
     let one = |error: TextError| vec![error.into_diagnostic(source)];
     let arena = Bump::new();
     let text = parse::read(source.text(), &arena).map_err(one)?;
@@ -56,7 +57,7 @@ fn item(
         DECLARATIONS => {
             let declarations = string("text").ok_or_else(|| wrong("declarations have a `text`".into()))?;
             let source = Source::new("declarations", &*declarations);
-            let module = parse_module(&source, &ParseOptions::default());
+            let module = parse_text(&source, &ParseOptions::default());
             let module = module
                 .map_err(|errors| wrong(errors.first().map_or(String::new(), Diagnostic::to_string)))?;
             parsed.module = module.module;

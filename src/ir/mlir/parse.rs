@@ -3,9 +3,9 @@
 //! The tree lives as long as the reading: its lists stand in one arena, which is given back at once.
 
 use super::super::Type;
-use super::super::lexer::{Cursor, Parsed, TextError};
 use super::attributes::{Dictionary, read_dictionary, read_string, skip};
 use super::types::{read_type, word};
+use crate::ir::text::lexer::{Cursor, Parsed, TextError};
 use bumpalo::Bump;
 use bumpalo::collections::Vec;
 use hashbrown::HashMap;

@@ -1,12 +1,12 @@
 //! Printing modules in MLIR's generic form. Nesting is unbounded, so that nothing here recurses.
 
 use super::super::location::Place;
-use super::super::module_text::derived_schema;
 use super::super::{Attr, BlockId, Function, Graph, Module, OpId, PrintOptions, Type, ValueId};
 use super::attributes::{expected, write_attribute, write_key, write_string};
 use super::types::write_type;
 use super::{DECLARATIONS, GRAPH, RETURN, SUBGRAPHS, YIELD};
 use crate::diag::{Diagnostic, Result};
+use crate::ir::text::module_print::derived_schema;
 use hashbrown::HashMap;
 use std::fmt::Write as _;
 use std::io;

@@ -1,8 +1,8 @@
 //! Types in MLIR's form.
 
-use super::super::lexer::{Cursor, Parsed, TextError};
 use super::super::{Dim, TensorType, Type, TypeKind, parse_type};
 use super::attributes::{read_string, write_string};
+use crate::ir::text::lexer::{Cursor, Parsed, TextError};
 use crate::tensor::DType;
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::scratch::Scratch;
 use super::tile::{Area, Block, Panels, Product, Run, areas_of};
 use super::vector::{Isa, LANES, Lanes, Work, with};
 use crate::diag::{Diagnostic, Result};
-use crate::kernels::lanes::Lines;
+use crate::kernels::lines::Lines;
 use crate::resources::pool;
 use smallvec::SmallVec;
 use std::ops::Range;

@@ -11,7 +11,7 @@ use super::vector::{Isa, LANES};
 use super::weights::{Source, Weights};
 use super::winograd;
 use crate::diag::{Diagnostic, Result};
-use crate::kernels::lanes::Lines;
+use crate::kernels::lines::Lines;
 use crate::resources::pool;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

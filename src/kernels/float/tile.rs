@@ -12,7 +12,7 @@ use super::vector::Portable;
 use super::vector::{Avx2, Avx512};
 use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
 use crate::diag::{Diagnostic, Result};
-use crate::kernels::lanes::{CACHE_LINE, Lines};
+use crate::kernels::lines::{CACHE_LINE, Lines};
 use crate::resources::{Scratch, memory, pool};
 use std::marker::PhantomData;
 use std::ops::Range;

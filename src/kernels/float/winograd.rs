@@ -11,7 +11,7 @@ use super::scratch::Scratch;
 use super::tile::{BLOCK, Block, Panels, Product, Run};
 use super::vector::{Isa, LANES, Lanes, Work, with};
 use crate::diag::Result;
-use crate::kernels::lanes::Lines;
+use crate::kernels::lines::Lines;
 
 /// Weights of a window.
 const WINDOW: usize = 9;

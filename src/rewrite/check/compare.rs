@@ -1,6 +1,6 @@
 //! Whether two values are equal as a contract means it.
 
-use super::super::syntax::Contract;
+use crate::rewrite::load::syntax::Contract;
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
 use num_complex::Complex64;

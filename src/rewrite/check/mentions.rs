@@ -2,8 +2,8 @@
 //! are most often near the ones that stand in it.
 
 use crate::ir::Attr;
-use crate::rewrite::compile::{CompiledRule, Term};
-use crate::rewrite::syntax::{Expr, Literal};
+use crate::rewrite::load::compile::{CompiledRule, Term};
+use crate::rewrite::load::syntax::{Expr, Literal};
 use std::sync::Arc;
 
 /// Numbers that are combined with each other, at most.

@@ -9,16 +9,19 @@ mod example;
 mod instance;
 #[cfg(test)]
 mod kernel_tests;
+pub(super) mod lint;
 mod mentions;
+#[cfg(test)]
+mod properties;
 mod random;
 #[cfg(test)]
 mod reference_tests;
 mod shrink;
 mod steps;
 
-use super::compile::{CompiledRule, Term, result_type};
-use super::condition;
-use super::syntax::Contract;
+use super::load::compile::{CompiledRule, Term, result_type};
+use super::load::condition;
+use super::load::syntax::Contract;
 use crate::diag::{Diagnostic, ErrorKind};
 use crate::dialects::Run;
 use crate::ir::{Symbol, TypeKind};

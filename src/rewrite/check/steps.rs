@@ -1,12 +1,13 @@
 //! A side of a rule as straight code over values, run by the evaluator, or by who else knows what ops mean.
 
-use super::super::compile::{OpNode, Term, constant_value};
-use super::super::condition::{self, Kind, Seen, Subjects};
-use super::super::syntax::Expr;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Family, Node, Op, Outputs, Run, prim};
 use crate::eval;
 use crate::ir::{Attr, Symbol, Type, TypeKind};
+use crate::rewrite::load::compile::{OpNode, Term, constant_value};
+use crate::rewrite::load::condition;
+use crate::rewrite::load::condition::{Kind, Seen, Subjects};
+use crate::rewrite::load::syntax::Expr;
 use crate::tensor::{DType, Storage, Tensor};
 use crate::value::{Dict, Value};
 use hashbrown::HashMap;

@@ -5,7 +5,8 @@ use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind, Stmt, UnaryOp};
 use crate::frontend::script::kinds;
-use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId, subtype};
+use crate::ir::subtype;
+use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 
 /// Types that variables are known to have where a condition holds or fails.
 #[derive(Clone, Default)]

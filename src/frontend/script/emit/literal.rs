@@ -3,7 +3,8 @@
 use super::{Emitter, error};
 use crate::diag::{Diagnostic, Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Number};
-use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId, unify};
+use crate::ir::unify;
+use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 use num_complex::Complex64;
 
 impl Emitter<'_> {

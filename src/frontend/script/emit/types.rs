@@ -4,7 +4,8 @@ use super::sugared::Special;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind};
-use crate::ir::{Symbol, Type, TypeKind, ValueId, subtype, unify};
+use crate::ir::types::{subtype, unify};
+use crate::ir::{Symbol, Type, TypeKind, ValueId};
 
 impl Emitter<'_> {
     pub(super) fn is_subtype(&self, a: &Type, b: &Type) -> bool {

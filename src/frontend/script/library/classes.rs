@@ -26,16 +26,7 @@ const PACKED: &str = "class PackedSequence(NamedTuple):
     unsorted_indices: Optional[Tensor]
 ";
 
-const STRICT_FUSION: &str = "class strict_fusion:
-    def __init__(self):
-        pass
-
-    def __enter__(self):
-        pass
-
-    def __exit__(self, type: Any, value: Any, tb: Any):
-        pass
-";
+const STRICT_FUSION: &str = include_str!("functions/strict_fusion.py");
 
 fn class(constructor: &str) -> String {
     format!("{FIELDS}{constructor}{REST}")

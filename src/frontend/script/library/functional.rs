@@ -181,71 +181,10 @@ const LOSSES: &[(&str, &str, &str)] = &[
 
 /// All others.
 const TABLE: &[(&str, &str)] = &[
-    ("l1_loss", "def l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean', weight: Optional[Tensor] = None) -> Tensor:
-    if size_average is not None or reduce is not None:
-        averaged = True if size_average is None else size_average
-        reduced = True if reduce is None else reduce
-        reduction = ('mean' if averaged else 'sum') if reduced else 'none'
-    if weight is None:
-        both = torch.broadcast_tensors([input, target])
-        return torch.l1_loss(both[0], both[1], _reduction_number(reduction))
-    if weight.size() != input.size():
-        raise ValueError('Weights and input must have the same size.')
-    loss = torch.abs(input - target) * weight
-    if reduction == 'none':
-        return loss
-    elif reduction == 'sum':
-        return torch.sum(loss)
-    elif reduction == 'mean':
-        return torch.sum(loss) / torch.sum(weight)
-    raise ValueError(\"Invalid reduction mode: \" + reduction + \". Expected one of 'none', 'mean', 'sum'.\")
-"),
-    ("mse_loss", "def mse_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean', weight: Optional[Tensor] = None) -> Tensor:
-    if size_average is not None or reduce is not None:
-        averaged = True if size_average is None else size_average
-        reduced = True if reduce is None else reduce
-        reduction = ('mean' if averaged else 'sum') if reduced else 'none'
-    if weight is None:
-        both = torch.broadcast_tensors([input, target])
-        return torch.mse_loss(both[0], both[1], _reduction_number(reduction))
-    if weight.size() != input.size():
-        raise ValueError('Weights and input must have the same size.')
-    loss = torch.pow(input - target, 2) * weight
-    if reduction == 'none':
-        return loss
-    elif reduction == 'sum':
-        return torch.sum(loss)
-    elif reduction == 'mean':
-        return torch.sum(loss) / torch.sum(weight)
-    raise ValueError(\"Invalid reduction mode: \" + reduction + \". Expected one of 'none', 'mean', 'sum'.\")
-"),
-    ("huber_loss", "def huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', delta: float = 1.0, weight: Optional[Tensor] = None) -> Tensor:
-    loss = torch.huber_loss(input, target, 0, delta)
-    if weight is not None:
-        loss = loss * weight
-    if reduction == 'none':
-        return loss
-    if reduction == 'sum':
-        return loss.sum()
-    if reduction != 'mean':
-        raise ValueError('{} is not a valid value for reduction'.format(reduction))
-    if weight is not None:
-        return loss.sum() / weight.sum()
-    return loss.mean()
-"),
-    ("kl_div", "def kl_div(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean', log_target: bool = False) -> Tensor:
-    kind = 1
-    if reduction == 'batchmean' or reduction == 'sum':
-        kind = 2
-    elif reduction == 'none':
-        kind = 0
-    elif reduction != 'mean':
-        raise ValueError('{} is not a valid value for reduction'.format(reduction))
-    loss = torch.kl_div(input, target, kind, log_target=log_target)
-    if reduction == 'batchmean' and input.dim() != 0:
-        loss = loss / input.size(0)
-    return loss
-"),
+    ("l1_loss", include_str!("functions/l1_loss.py")),
+    ("mse_loss", include_str!("functions/mse_loss.py")),
+    ("huber_loss", include_str!("functions/huber_loss.py")),
+    ("kl_div", include_str!("functions/kl_div.py")),
     ("softmax", "def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
     if dim is None:
         axis = 0 if input.dim() in [0, 1, 3] else 1
@@ -275,26 +214,8 @@ const TABLE: &[(&str, &str)] = &[
         raise RuntimeError('Expected at least 2 dimensions for input tensor but received {}'.format(input.dim()))
     return torch.group_norm(input, num_groups, weight, bias, eps)
 "),
-    ("batch_norm", "def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
-    if training:
-        size = input.size()
-        count = size[0]
-        for i in range(2, len(size)):
-            count *= size[i]
-        if count == 1:
-            raise ValueError('Expected more than 1 value per channel when training, got input size {}'.format(size))
-    return torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
-"),
-    ("instance_norm", "def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
-    if use_input_stats:
-        size = input.size()
-        count = 1
-        for i in range(2, len(size)):
-            count *= size[i]
-        if count == 1:
-            raise ValueError('Expected more than 1 spatial element when training, got input size {}'.format(size))
-    return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
-"),
+    ("batch_norm", include_str!("functions/batch_norm.py")),
+    ("instance_norm", include_str!("functions/instance_norm.py")),
     ("normalize", "def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Optional[Tensor] = None) -> Tensor:
     length = input.norm(p, [dim], keepdim=True).clamp_min(eps).expand_as(input)
     return input / length
@@ -334,17 +255,5 @@ const TABLE: &[(&str, &str)] = &[
     else:
         return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 "),
-    ("embedding", "def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
-    row = -1
-    if padding_idx is not None:
-        if padding_idx > 0:
-            assert padding_idx < weight.size(0), 'Padding_idx must be within num_embeddings'
-            row = padding_idx
-        elif padding_idx < 0:
-            assert padding_idx >= -weight.size(0), 'Padding_idx must be within num_embeddings'
-            row = weight.size(0) + padding_idx
-        else:
-            row = padding_idx
-    return torch.embedding(weight, input, row, scale_grad_by_freq, sparse)
-"),
+    ("embedding", include_str!("functions/embedding.py")),
 ];

@@ -215,45 +215,15 @@ static DISPATCHES: &[(&str, &str, Dispatch)] = &[
 const HELPERS: &[(&str, &str)] = &[
     (
         "_reduction_number(",
-        "def _reduction_number(reduction: str) -> int:
-    if reduction == 'none':
-        return 0
-    if reduction == 'mean':
-        return 1
-    if reduction == 'sum':
-        return 2
-    raise ValueError('{} is not a valid value for reduction'.format(reduction))
-",
+        include_str!("functions/reduction_number.py"),
     ),
     (
         "_unpooled(",
-        "def _unpooled(input: Tensor, kernel: List[int], stride: List[int], padding: List[int], wanted: Optional[List[int]]) -> List[int]:
-    n = len(kernel)
-    sizes = [(input.size(i - n) - 1) * stride[i] + kernel[i] - 2 * padding[i] for i in range(n)]
-    if wanted is None:
-        return sizes
-    chosen: List[int] = wanted
-    if len(chosen) == n + 2:
-        chosen = chosen[2:]
-    if len(chosen) != n:
-        raise ValueError(\"output_size should be a sequence containing {} or {} elements, but it has a length of '{}'\".format(n, n + 2, len(chosen)))
-    for i in range(n):
-        low, high = sizes[i] - stride[i], sizes[i] + stride[i]
-        if chosen[i] <= low or chosen[i] >= high:
-            raise ValueError('invalid output_size \"{}\" (dim {} must be between {} and {})'.format(chosen, i, low, high))
-    return chosen
-",
+        include_str!("functions/unpooled.py"),
     ),
     (
         "_fans(",
-        "def _fans(tensor: Tensor) -> int:
-    if tensor.dim() < 2:
-        raise ValueError('Fan in and fan out can not be computed for tensor with fewer than 2 dimensions')
-    places = 1
-    for size in tensor.shape[2:]:
-        places *= size
-    return tensor.size(1) * places + tensor.size(0) * places
-",
+        include_str!("functions/fans.py"),
     ),
     (
         "_distinct(",
@@ -266,63 +236,21 @@ const HELPERS: &[(&str, &str)] = &[
     ),
     (
         "_int_list(",
-        "def _int_list(x: Any, n: int) -> List[int]:
-    if isinstance(x, int):
-        return [x for _ in range(n)]
-    if isinstance(x, List[int]):
-        return x
-    if isinstance(x, Tuple[int]):
-        return [x[0]]
-    if isinstance(x, Tuple[int, int]):
-        return [x[0], x[1]]
-    if isinstance(x, Tuple[int, int, int]):
-        return [x[0], x[1], x[2]]
-    raise ValueError('expected an int or a list of ints')
-",
+        include_str!("functions/int_list.py"),
     ),
     (
         "_float_list(",
-        "def _float_list(x: Any, n: int) -> List[float]:
-    if isinstance(x, float):
-        return [x for _ in range(n)]
-    if isinstance(x, int):
-        return [float(x) for _ in range(n)]
-    if isinstance(x, List[float]):
-        return x
-    if isinstance(x, Tuple[float]):
-        return [x[0]]
-    if isinstance(x, Tuple[float, float]):
-        return [x[0], x[1]]
-    if isinstance(x, Tuple[float, float, float]):
-        return [x[0], x[1], x[2]]
-    raise ValueError('expected a float or a list of floats')
-",
+        include_str!("functions/float_list.py"),
     ),
     (
         "_contracted(",
-        "def _contracted(dims: Any) -> Tuple[List[int], List[int]]:
-    if isinstance(dims, int):
-        return [i - dims for i in range(dims)], [i for i in range(dims)]
-    if isinstance(dims, Tuple[List[int], List[int]]):
-        return dims
-    if isinstance(dims, List[List[int]]):
-        return dims[0], dims[1]
-    if isinstance(dims, Tensor):
-        if dims.numel() > 1:
-            rows: List[List[int]] = dims.tolist()
-            return rows[0], rows[1]
-        count = int(dims.item())
-        return [i - count for i in range(count)], [i for i in range(count)]
-    raise RuntimeError('tensordot expects an int or two lists of ints for dims')
-",
+        include_str!("functions/contracted.py"),
     ),
 ];
 
 const TORCH: &[(&str, &str)] = &[
     // Both stand in one text of PyTorch's, whose lines errors show.
-    ("_assert__0", "\n\n\n\n\n\ndef _assert__0(condition: bool, message: str):
-    assert condition, message
-"),
+    ("_assert__0", include_str!("functions/assert__0.py")),
     ("_assert__1", "\ndef _assert__1(condition: Tensor, message: str):
     assert bool(condition), message
 "),
@@ -356,15 +284,7 @@ const TORCH: &[(&str, &str)] = &[
     ("_runs_both", "def _runs_both(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
     return torch.ops.aten.unique_consecutive(input, True, True, dim)
 "),
-    ("cdist", "def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
-    if compute_mode == 'use_mm_for_euclid_dist_if_necessary':
-        return torch.ops.aten.cdist(x1, x2, p, None)
-    elif compute_mode == 'use_mm_for_euclid_dist':
-        return torch.ops.aten.cdist(x1, x2, p, 1)
-    elif compute_mode == 'donot_use_mm_for_euclid_dist':
-        return torch.ops.aten.cdist(x1, x2, p, 2)
-    raise ValueError('{} is not a valid value for compute_mode'.format(compute_mode))
-"),
+    ("cdist", include_str!("functions/cdist.py")),
     ("_lu_with_infos", "def _lu_with_infos(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor, Tensor]:
     return torch._lu_with_info(A, pivot, not get_infos)
 "),
@@ -372,16 +292,7 @@ const TORCH: &[(&str, &str)] = &[
     factors, pivots, _ = torch._lu_with_info(A, pivot, not get_infos)
     return factors, pivots
 "),
-    ("stft", "def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None, center: bool = True, pad_mode: str = 'reflect', normalized: bool = False, onesided: Optional[bool] = None, return_complex: Optional[bool] = None, align_to_window: Optional[bool] = None) -> Tensor:
-    if center:
-        if align_to_window is not None:
-            raise RuntimeError('stft align_to_window should only be set when center = false')
-        width = n_fft // 2
-        sizes = [1] * (3 - input.dim()) + input.size()
-        padded = torch.ops.aten.pad(input.view(sizes), [width, width], pad_mode)
-        input = padded.view(padded.size()[3 - input.dim():])
-    return torch.ops.aten.stft(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
-"),
+    ("stft", include_str!("functions/stft.py")),
     ("tensordot", "def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Optional[Tensor] = None) -> Tensor:
     of_a, of_b = _contracted(dims)
     if out is None:
@@ -389,53 +300,12 @@ const TORCH: &[(&str, &str)] = &[
     else:
         return torch.ops.aten.tensordot(a, b, of_a, of_b, out=out)
 "),
-    ("norm", "def norm(input: Tensor, p: Union[str, int, float] = 'fro', dim: Union[int, List[int], Tuple[int], Tuple[int, int], Tuple[int, int, int], None] = None, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
-    over: List[int] = []
-    if dim is None:
-        over = list(range(input.dim()))
-    else:
-        over = _int_list(dim, 1)
-    if isinstance(p, str):
-        if p == 'nuc':
-            if dim is None:
-                return torch.linalg.matrix_norm(input, 'nuc', [-2, -1], keepdim, dtype=dtype)
-            return torch.linalg.matrix_norm(input, 'nuc', over, keepdim, dtype=dtype)
-        if p != 'fro':
-            return torch.linalg.matrix_norm(input, p, [-2, -1], keepdim, dtype=dtype)
-        return torch.linalg.vector_norm(input, 2.0, over, keepdim, dtype=dtype)
-    order = _float_list(p, 1)[0]
-    return torch.linalg.vector_norm(input, order, over, keepdim, dtype=dtype)
-"),
+    ("norm", include_str!("functions/norm.py")),
 ];
 
 const SEQUENCES: &[(&str, &str)] = &[
-    ("pack_padded_sequence", "def pack_padded_sequence(input: Tensor, lengths: Union[Tensor, List[int]], batch_first: bool = False, enforce_sorted: bool = True) -> torch.nn.utils.rnn.PackedSequence:
-    if isinstance(lengths, Tensor):
-        counts = lengths.to(torch.int64)
-    else:
-        counts = torch.as_tensor(lengths, dtype=torch.int64, device='cpu')
-    order: Optional[Tensor] = None
-    if not enforce_sorted:
-        counts, places = torch.sort(counts, descending=True)
-        places = places.to(input.device)
-        input = input.index_select(0 if batch_first else 1, places)
-        order = places
-    data, sizes = torch._pack_padded_sequence(input, counts, batch_first)
-    return torch.nn.utils.rnn.PackedSequence(data, sizes, order, torch.nn.utils.rnn.invert_permutation(order))
-"),
-    ("pad_packed_sequence", "def pad_packed_sequence(sequence: torch.nn.utils.rnn.PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: Optional[int] = None) -> Tuple[Tensor, Tensor]:
-    longest = sequence.batch_sizes.size(0)
-    length = longest
-    if total_length is not None:
-        if total_length < longest:
-            raise ValueError('Expected total_length to be at least the length of the longest sequence in input, but got total_length={} and max sequence length being {}'.format(total_length, longest))
-        length = total_length
-    padded, lengths = torch._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, length)
-    back = sequence.unsorted_indices
-    if back is not None:
-        return padded.index_select(0 if batch_first else 1, back), lengths[back.cpu()]
-    return padded, lengths
-"),
+    ("pack_padded_sequence", include_str!("functions/pack_padded_sequence.py")),
+    ("pad_packed_sequence", include_str!("functions/pad_packed_sequence.py")),
     ("pack_sequence", "def pack_sequence(sequences: List[Tensor], enforce_sorted: bool = True) -> torch.nn.utils.rnn.PackedSequence:
     lengths = torch.as_tensor([sequence.size(0) for sequence in sequences])
     return torch.nn.utils.rnn.pack_padded_sequence(torch.nn.utils.rnn.pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)

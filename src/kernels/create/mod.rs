@@ -1,0 +1,4 @@
+//! Tensors made of numbers: ranges, window functions, one number everywhere.
+
+pub mod fill;
+pub mod range;
