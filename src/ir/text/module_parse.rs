@@ -660,10 +660,11 @@ impl Resolver<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::parse_module;
     use crate::tensor::Tensor;
 
     fn parse(text: &str) -> Result<ParsedModule, Vec<Diagnostic>> {
-        parse_text(&Source::new("t.ir", text), &ParseOptions { record_places: true, ..Default::default() })
+        parse_module(&Source::new("t.ir", text), &ParseOptions { record_places: true, ..Default::default() })
     }
 
     const MODULE: &str = r#"class __torch__.M(Module):
