@@ -19,8 +19,9 @@ use std::time::Instant;
 
 /// Tensors of a call whose key is made.
 const TENSORS: [usize; 3] = [1, 8, 32];
-/// Ops in a row.
-const OPS: usize = 1000;
+/// Lines of a program, and the ops of each.
+const LINES: usize = 1000;
+const OPS_A_LINE: usize = 2;
 /// Runs of a measurement, of which the least counts.
 const RUNS: usize = 30;
 
@@ -41,12 +42,16 @@ fn program(text: &str) -> Program {
     Program::with(module, None, registry)
 }
 
-/// `OPS` questions for the rank, each an op that the interpreter calls by its row; and a program without them.
+/// Questions for the rank, each an op that the interpreter calls by its row, and sums of what they give, which it knows itself; and a
+/// program with a single line. Each line is used, or the compiler would leave it out.
 fn questions() -> (Program, Program) {
-    let mut text = String::from("def f(x):\n");
-    (0..OPS).for_each(|_| text.push_str("    n = x.dim()\n"));
-    let _ = writeln!(text, "    return n");
-    (program(&text), program("def f(x):\n    return x.dim()\n"))
+    let of = |lines: usize| {
+        let mut text = String::from("def f(x):\n    n = 0\n");
+        (0..lines).for_each(|_| text.push_str("    n = n + x.dim()\n"));
+        let _ = writeln!(text, "    return n");
+        program(&text)
+    };
+    (of(LINES), of(1))
 }
 
 /// The least time of a call in nanoseconds, of `RUNS` times `count` calls.
@@ -70,15 +75,18 @@ fn calls(criterion: &mut Criterion) {
     }
     group.finish();
     let (many, _) = questions();
+    let sum = many.run("f", vec![tensor()], &run).and_then(|n| n.to_int()).expect("it runs");
+    assert_eq!(sum, 4 * LINES as i64, "every line runs");
     let mut group = criterion.benchmark_group("interpreted ops");
-    group.throughput(Throughput::Elements(OPS as u64));
-    group.bench_function("rank", |b| b.iter(|| many.run("f", vec![tensor()], &run)));
+    group.throughput(Throughput::Elements((LINES * OPS_A_LINE) as u64));
+    group.bench_function("ranks and sums", |b| b.iter(|| many.run("f", vec![tensor()], &run)));
     group.finish();
     let planned = program("def f(x):\n    return x.dim() + 1\n").planned();
     let x = tensor();
     let call = || planned.run("f", vec![x.clone()], &run);
     criterion.bench_function("call of a plan", |b| b.iter(call));
-    assert!(planned.plan_report().hits > 0, "the calls found their plan");
+    let plans = planned.plan_report();
+    assert_eq!((plans.built, plans.unplanned_calls()), (1, 0), "one plan serves all calls");
 }
 
 /// A line for each thing that something is asked of.
@@ -91,7 +99,7 @@ fn report() {
     let (x, (many, one)) = (tensor(), questions());
     let time =
         |program: &Program, count| least(count, || drop(black_box(program.run("f", vec![x.clone()], &run))));
-    let ops = (time(&many, 20) - time(&one, 1000)) / (OPS - 1) as f64;
+    let ops = (time(&many, 20) - time(&one, 1000)) / ((LINES - 1) * OPS_A_LINE) as f64;
     print("an interpreted op", ops, 60.0);
     let planned = program("def f(x):\n    return x.dim() + 1\n").planned();
     print("a call of a plan", time(&planned, 1000), 1000.0);
