@@ -36,15 +36,6 @@ pub fn filled<T: Clone>(n: usize, value: T) -> Result<Scratch<T>> {
     Ok(out)
 }
 
-/// `n` zeros: pages of the system that are not touched yet where there are many.
-pub fn zeroed<T: bytemuck::Zeroable>(n: usize) -> Result<Scratch<T>> {
-    let bytes = n.saturating_mul(size_of::<T>());
-    let charge = Charge::new(bytes)?;
-    let items: Vec<T> = bytemuck::try_zeroed_vec(n).map_err(|()| no_memory(bytes))?;
-    pages::ask_for_large(items.as_ptr(), bytes);
-    Ok(Scratch { items, charge })
-}
-
 /// What `fill` pushes into a vector that has room for `n` elements; it pushes no more than these.
 pub fn built<T>(n: usize, fill: impl FnOnce(&mut Vec<T>)) -> Result<Scratch<T>> {
     let mut out = reserved(n)?;

@@ -45,7 +45,7 @@ pub use promote::{
 pub use quantizer::Quantizer;
 pub use resident::{DeviceBuffer, DeviceMemory, impatiently};
 pub use scalar::Scalar;
-pub use storage::{HostBytes, Line, Pin, ReadBytes, Storage, WriteBytes};
+pub use storage::{HostBytes, Pin, ReadBytes, Storage, WriteBytes};
 #[doc(hidden)]
 pub use {half, num_complex}; // for `dispatch_dtype!`, wherever it is used
 

@@ -188,7 +188,7 @@ impl Host {
 /// One cache line, so that the allocation is aligned for any vector width.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-pub struct Line([u8; 64]);
+pub(super) struct Line([u8; 64]);
 
 /// Content that needs no block of its own. It is not aligned as a line is: the system's allocator is several times slower for what
 /// must lie on a line.

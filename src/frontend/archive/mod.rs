@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::resources::{Scratch, memory, names};
-use crate::tensor::{HostBytes, Line, Storage};
+use crate::tensor::{HostBytes, Storage};
 use indexmap::IndexMap;
 
 /// An opened archive whose table of contents has been checked. Entry names are relative to its root.
@@ -62,8 +62,8 @@ pub struct Archive {
 /// The file's content.
 enum Bytes {
     Owned(Vec<u8>),
-    /// As it was read: so many bytes of these lines, where tensors of any dtype are aligned as the file has them.
-    Read(Scratch<Line>, usize),
+    /// As it was read, from a byte on that lies on a cache line: tensors are aligned as the file has them.
+    Read(Scratch<u8>, usize),
     Mapped(memmap2::Mmap),
 }
 
@@ -85,7 +85,7 @@ impl std::ops::Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match self {
             Bytes::Owned(bytes) => bytes,
-            Bytes::Read(lines, count) => bytemuck::cast_slice(lines).get(..*count).unwrap_or_default(),
+            Bytes::Read(bytes, begin) => bytes.get(*begin..).unwrap_or_default(),
             Bytes::Mapped(map) => map,
         }
     }
@@ -506,12 +506,21 @@ fn open_file(path: &Path, limits: &Limits) -> std::io::Result<std::fs::File> {
     Ok(file)
 }
 
-/// Reads a regular file, which must have the length that the system states. Its memory is charged to the run that loads it.
+/// Reads a regular file, which must have the length that the system states, to a cache line. Its memory is charged to the run
+/// that loads it.
 fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Bytes> {
-    let mut file = open_file(path, limits)?;
-    let count = usize::try_from(file.metadata()?.len()).map_err(std::io::Error::other)?;
-    let mut lines =
-        memory::zeroed::<Line>(count.div_ceil(size_of::<Line>())).map_err(std::io::Error::other)?;
-    file.read_exact(&mut bytemuck::cast_slice_mut(&mut lines)[..count])?;
-    Ok(Bytes::Read(lines, count))
+    let file = open_file(path, limits)?;
+    let count = file.metadata()?.len();
+    let room = usize::try_from(count).ok().and_then(|n| n.checked_add(CACHE_LINE)).unwrap_or(usize::MAX);
+    let (mut begin, mut read) = (0, Ok(0));
+    let bytes = memory::built::<u8>(room, |bytes| {
+        begin = bytes.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
+        bytes.resize(begin, 0);
+        read = file.take(count).read_to_end(bytes);
+    });
+    read?;
+    Ok(Bytes::Read(bytes.map_err(std::io::Error::other)?, begin))
 }
+
+/// Where archives have the begin of a storage, counted from that of the file: a multiple of this.
+const CACHE_LINE: usize = 64;

@@ -51,7 +51,7 @@ fn width_of(columns: usize, first: usize, width: usize) -> usize {
 
 /// Room for some zeros, and where in it they begin: at a cache line.
 fn zeros(count: usize) -> Result<(Scratch<f32>, usize)> {
-    let room = memory::zeroed::<f32>(count.saturating_add(CACHE_LINE))?;
+    let room = memory::filled(count.saturating_add(CACHE_LINE), 0f32)?;
     let begin = room.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
     Ok((room, begin))
 }
