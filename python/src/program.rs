@@ -176,7 +176,7 @@ impl Core {
         };
         let program = self.plain.transformed(passes);
         runs::keep_log(&String::from_utf8_lossy(&text));
-        Ok(program?.planned().logging(&log))
+        Ok(program?.under(pipeline.contract()).planned().logging(&log))
     }
 
     /// What its programs logged since the last time.

@@ -44,24 +44,32 @@ impl Fold {
             return None;
         };
         let producer = graph.def_op(input).filter(|_| graph.has_one_use(input))?;
-        let inner = match graph.kind(producer).as_str() {
-            "aten::conv1d" => 2,
-            "aten::conv2d" => 3,
-            "aten::conv3d" => 4,
-            "aten::linear" => 1,
-            _ => return None,
-        };
+        if graph.kind(producer) != "aten::linear" && !is_convolution(graph, producer) {
+            return None;
+        }
         let &[_, weight, bias, ..] = graph.operands(producer) else { return None };
-        let is_tensor = |value: ValueId| matches!(constants::value_of(graph, value), Some(Value::Tensor(_)));
+        let Some(Value::Tensor(weights)) = constants::value_of(graph, weight) else { return None };
+        let inner = weights.sizes().len().checked_sub(1)?;
+        let is_tensor = |value: ValueId| is_tensor(graph, value);
+        let Some(Value::Tensor(means)) = constants::value_of(graph, mean) else { return None };
+        // Batch norm counts channels in the second dimension, a linear map gives them in the last one.
+        let known =
+            graph.operand(producer, 0).and_then(|x| Some(graph.ty(x).as_tensor()?.sizes.as_ref()?.len()));
+        let is_matrix = graph.kind(producer) != "aten::linear" || known.is_none_or(|rank| rank == 2);
+        if !is_matrix || weights.sizes().first() != means.sizes().first() {
+            return None;
+        }
         let plain = |value: ValueId| constants::constant_op(graph, value).is_some();
         let fixed = constants::bool_of(graph, training) == Some(false) && plain(epsilon) && plain(bias);
         let statistics = [scale, shift, mean, variance];
-        (fixed
-            && is_tensor(weight)
-            && is_tensor(mean)
-            && is_tensor(variance)
-            && statistics.iter().all(|v| plain(*v)))
-        .then_some(Fold { producer, weight, bias, statistics, epsilon, inner })
+        (fixed && is_tensor(variance) && statistics.iter().all(|v| plain(*v))).then_some(Fold {
+            producer,
+            weight,
+            bias,
+            statistics,
+            epsilon,
+            inner,
+        })
     }
 
     fn apply(&self, graph: &mut Graph, op: OpId) {
@@ -98,6 +106,18 @@ impl Fold {
         graph.set_operand(at, 2, bias);
         let results = graph.results(at);
         graph.replace_op(op, &results);
+    }
+}
+
+/// Whether an op is a convolution whose weights have a result's channels first: under its own name, or under the one that traces
+/// have, not transposed.
+pub(super) fn is_convolution(graph: &Graph, op: OpId) -> bool {
+    match graph.kind(op).as_str() {
+        "aten::conv1d" | "aten::conv2d" | "aten::conv3d" => true,
+        "aten::_convolution" => {
+            graph.operand(op, 6).and_then(|transposed| constants::bool_of(graph, transposed)) == Some(false)
+        }
+        _ => false,
     }
 }
 

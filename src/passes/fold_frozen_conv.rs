@@ -7,6 +7,7 @@
 //! These patterns are not a group of rules: whether a constant fits depends on its sizes beside those of the weight, counted
 //! from the back, and a bias that is missing becomes zeros of the weight's dtype; conditions and terms of rules say neither.
 
+use super::fold_frozen::is_convolution;
 use super::{Context, constant_propagation, constants, dce};
 use crate::diag::Result;
 use crate::ir::{Attr, Graph, OpId, Symbol, Type, ValueId};
@@ -75,10 +76,12 @@ fn foldable(graph: &Graph, op: OpId) -> Option<OpId> {
     if graph.parent(conv) != graph.parent(op) {
         return None;
     }
-    let is_conv = matches!(graph.kind(conv).as_str(), "aten::conv1d" | "aten::conv2d" | "aten::conv3d");
     let plain = |value: &ValueId| constants::constant_op(graph, *value).is_some();
     let (_, parameters) = graph.operands(conv).split_first()?;
-    if !is_conv || !graph.operands(conv)[1..3].iter().all(plain) || !rest.iter().all(plain) {
+    if !is_convolution(graph, conv)
+        || !graph.operands(conv)[1..3].iter().all(plain)
+        || !rest.iter().all(plain)
+    {
         return None;
     }
     let weight = tensor_of(graph, *parameters.first()?)?;

@@ -236,6 +236,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("device-plan", "specialize,decompose-norms,fold-constants,cse,propagate-shapes,dce-graph,fuse{alone}"),
     ("layers", "fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse"),
     ("plan", "specialize,layers"),
+    ("fast-plan", "specialize,frozen-optimization,propagate-shapes,layers"),
     ("update-plan", "specialize,functionalize{elementwise},remove-mutation{exact},cse,simplify,propagate-shapes,dce-graph,layers,fuse-copies,dce-graph"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-iterations=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,lower-all-tuples{inner},functionalize{views},remove-mutation{exact history},merge-branches,functionalize-tensors,functionalize-containers,cse,dce-graph"),

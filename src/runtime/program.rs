@@ -11,7 +11,7 @@ use crate::autodiff::Tape;
 use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
-use crate::dialects::{GraphId, Methods, Registry, Run, is_custom_class, unknown_class};
+use crate::dialects::{Contract, GraphId, Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
 use crate::passes::manager::Limits;
 use crate::passes::{check_strict_fusion, refused_call};
@@ -40,6 +40,7 @@ pub(super) struct Inner {
     /// Makes plans of calls from outside, where the program is to have them.
     executor: Option<Executor>,
     /// Whether the module is prepared already.
+    contract: Contract,
     is_prepared: bool,
     /// Elements of an input from which groups get a compiled backward.
     pub(super) differentiates_from: usize,
@@ -65,6 +66,8 @@ struct Setting {
     log: LogSpec,
     /// For how many kinds of arguments a function keeps plans, at least; None where there are no plans.
     plans: Option<usize>,
+    /// What plans promise about numbers.
+    contract: Contract,
     is_prepared: bool,
     differentiates_from: Option<usize>,
     fails: Option<usize>,
@@ -120,6 +123,12 @@ impl Program {
             self.0.is_prepared || before_run::prepare_module(&mut module, &self.0.registry).is_ok();
         let plans = is_prepared.then_some(self.0.executor.as_ref().map_or(0, Executor::kinds));
         self.with_module(module, Setting { plans, is_prepared, ..self.setting() })
+    }
+
+    /// The same program, whose plans promise this about numbers; [`Contract::Exact`] where nothing is said. Under
+    /// [`Contract::FastMath`] batch norm is folded into weights.
+    pub fn under(&self, contract: Contract) -> Program {
+        self.with_module(self.0.module.clone(), Setting { contract, ..self.setting() })
     }
 
     /// As [`Program::planned`], with plans kept for at least `kinds` kinds of arguments of a function, whatever runs say.
@@ -226,6 +235,7 @@ impl Program {
             origins: Arc::clone(&inner.origins),
             log: inner.fusion.log_spec().clone(),
             plans: inner.executor.as_ref().map(Executor::kinds),
+            contract: inner.contract,
             is_prepared: inner.is_prepared,
             differentiates_from: Some(inner.differentiates_from),
             fails: inner.forced.as_ref().map(|forced| forced.number()),
@@ -541,13 +551,15 @@ impl Inner {
             constants: Constants::default(),
             backend: setting.backend,
             executor: setting.plans.map(|kinds| {
-                Executor::new(forced.clone(), device.is_some(), kinds).keeping_at_most(setting.max_kept)
+                Executor::new(forced.clone(), device.is_some(), kinds, setting.contract)
+                    .keeping_at_most(setting.max_kept)
             }),
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
             strict_fusion: setting.strict_fusion,
             limits: setting.limits,
             forced,
+            contract: setting.contract,
             is_prepared: setting.is_prepared,
             differentiates_from: setting.differentiates_from.unwrap_or(DIFFERENTIATES_FROM),
             origins: setting.origins,

@@ -125,7 +125,7 @@ fn optimized(toolkit: &Toolkit, plain: &Program, passes: &str) -> Result<Program
     settings.extras.set(Arc::new(Meanings(ScriptComposites::of(plain.registry()))));
     let program =
         plain.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))?;
-    Ok(if passes.trim().is_empty() { program } else { program.planned() })
+    Ok(if passes.trim().is_empty() { program } else { program.under(pipeline.contract()).planned() })
 }
 
 #[cfg(test)]

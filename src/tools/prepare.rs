@@ -36,7 +36,9 @@ pub fn transformed(
         settings.extras.set(Arc::new(instance.clone()));
     }
     settings.extras.set(Arc::new(Meanings(ScriptComposites::of(program.registry()))));
-    program.transformed(|module, registry| run_passes(module, registry, pipeline, settings, name, out))
+    let passed = program
+        .transformed(|module, registry| run_passes(module, registry, pipeline, settings, name, out))?;
+    Ok(passed.under(pipeline.contract()))
 }
 
 /// What a command that wants gradients does with a program first.

@@ -515,7 +515,7 @@ fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Bytes> {
     let (mut begin, mut read) = (0, Ok(0));
     let bytes = memory::built::<u8>(room, |bytes| {
         begin = bytes.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
-        bytes.resize(begin, 0);
+        bytes.extend_from_slice(&[0; CACHE_LINE][..begin]);
         read = file.take(count).read_to_end(bytes);
     });
     read?;

@@ -3,7 +3,7 @@
 use super::run::{Runner, Settings};
 use super::{PassSet, text};
 use crate::diag::Result;
-use crate::dialects::Registry;
+use crate::dialects::{Contract, Registry};
 use crate::ir::{Graph, Module};
 use crate::passes::Context;
 use crate::passes::pass::{Options, Pass};
@@ -117,6 +117,15 @@ impl Pipeline {
             .into_iter()
             .filter_map(|(_, options)| options.text(name).ok().map(String::from))
             .collect()
+    }
+
+    /// What its passes promise about numbers: the weakest contract that one of them was given.
+    pub fn contract(&self) -> Contract {
+        self.option_texts("contract")
+            .iter()
+            .filter_map(|name| Contract::named(name))
+            .max()
+            .unwrap_or_default()
     }
 
     /// Sets a text or keyword option of all passes that have it and whose own options do not say it: what a command's

@@ -34,7 +34,7 @@ use super::checks::{Asked, Forced};
 use super::code;
 use super::packed::Packed;
 use crate::diag::{Result, Span};
-use crate::dialects::{GraphId, Run};
+use crate::dialects::{Contract, GraphId, Run};
 use crate::ir::{Function, Graph, Module, Symbol};
 use crate::passes::{self, Pipeline};
 use crate::value::{Object, Value};
@@ -63,6 +63,8 @@ const MAX_KINDS: usize = 64;
 pub const PIPELINE: &str = "plan";
 /// The same for tensors on a device: layers and their layouts are its libraries' own.
 const DEVICE_PIPELINE: &str = "device-plan";
+/// The plan's pipeline where numbers need only be near: batch norm is folded into weights.
+const FAST_PIPELINE: &str = "fast-plan";
 
 /// The plans of a program.
 pub(super) struct Executor {
@@ -125,11 +127,25 @@ pub(super) struct Call<'a> {
 }
 
 impl Executor {
-    /// An executor without plans yet, with the guard that is to miss; whether tensors are on a device with libraries of its own; and
-    /// for how many kinds of arguments plans are kept, where runs ask for fewer.
-    pub(super) fn new(forced: Option<Arc<Forced>>, on_device: bool, kinds: usize) -> Executor {
-        let pipeline = passes::parse(if on_device { DEVICE_PIPELINE } else { PIPELINE });
-        let updates = (!on_device).then(|| passes::parse(updates::PIPELINE));
+    /// An executor without plans yet, with the guard that is to miss; whether tensors are on a device with libraries of its own;
+    /// for how many kinds of arguments plans are kept, where runs ask for fewer; and what plans promise about numbers.
+    pub(super) fn new(
+        forced: Option<Arc<Forced>>,
+        on_device: bool,
+        kinds: usize,
+        contract: Contract,
+    ) -> Executor {
+        let parse = |text| {
+            let mut pipeline = passes::parse(text)?;
+            pipeline.set_default("contract", contract.name());
+            Ok(pipeline)
+        };
+        let pipeline = parse(match contract {
+            _ if on_device => DEVICE_PIPELINE,
+            Contract::FastMath => FAST_PIPELINE,
+            _ => PIPELINE,
+        });
+        let updates = (!on_device).then(|| parse(updates::PIPELINE));
         Executor {
             pipeline,
             updates,
