@@ -154,6 +154,14 @@ def memory(bench):
     return table(["activations", "flambeau", "ONNX Runtime", "ratio"], rows)
 
 
+def first(bench):
+    rows = []
+    for line in bench.script("first_answer.py", *(["--only", ",".join(bench.only)] if bench.only else [])):
+        which, peer = best(line)
+        rows.append([line["model"], shown(line["flambeau"]), shown(line["jit"]), f"{shown(peer)} ({which})", line["flambeau"] / peer])
+    return table(["first answer", "flambeau", "torch.jit", "best peer", "ratio"], rows)
+
+
 def training(bench):
     ours, times = bench.flambeau(bench.shared / "training.jsonl"), {}
     names = ",".join(name.removeprefix("train_") for name in ours)
@@ -174,7 +182,7 @@ def training(bench):
     return table(["step", "flambeau", "eager", "best peer", "which", "ratio"], rows)
 
 
-TABLES = {"kernels": kernels, "models": models, "families": families, "scripted": scripted, "memory": memory, "training": training}
+TABLES = {"kernels": kernels, "models": models, "families": families, "scripted": scripted, "memory": memory, "first": first, "training": training}
 OF_SHARED = ("kernels", "training")
 
 
