@@ -6,15 +6,13 @@ Prints one JSON line a model: milliseconds of Flambeau (`run --time`: loaded and
 of five processes, imports of Python not counted, and Flambeau's divided by the least of the peers. Batch 1, 3 x 224 x 224, one core; files
 are in the system's cache. Needs torch, torchvision, onnx, onnxruntime and openvino.
 """
-import argparse
 import json
 import os
 import re
 import subprocess
 import sys
-import tempfile
 
-from memory import MODELS, save
+from memory import models
 
 RUNS = 5
 PEER = """
@@ -61,20 +59,9 @@ def peer(name, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("flambeau", help="the binary")
-    parser.add_argument("scratch", nargs="?", help="a folder for models")
-    parser.add_argument("--only", help="names, with commas")
-    options = parser.parse_args()
+    binary, folders = models(__doc__)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    binary = os.path.abspath(options.flambeau)
-    scratch = options.scratch or tempfile.mkdtemp()
-    wanted = options.only.split(",") if options.only else MODELS
-    for name in [name for name in MODELS if name in wanted]:
-        folder = os.path.join(scratch, name)
-        os.makedirs(folder, exist_ok=True)
-        if not os.path.exists(f"{folder}/model.onnx"):
-            save(name, folder)
+    for name, folder in folders:
         times = {"flambeau": min(ours(binary, folder) for _ in range(RUNS))}
         for runner in ["jit", "onnxruntime", "openvino"]:
             times[runner] = min(peer(runner, folder) for _ in range(RUNS))

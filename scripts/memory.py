@@ -50,20 +50,26 @@ def save(name, folder):
         torch.onnx.export(model, (image,), f"{folder}/model.onnx", dynamo=False)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def models(about):
+    """The binary, and name and folder of each wanted model, as the command line says; models are made where they are not there."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("flambeau", help="the binary")
     parser.add_argument("scratch", nargs="?", help="a folder for models")
     parser.add_argument("--only", help="names, with commas")
     options = parser.parse_args()
-    binary = os.path.abspath(options.flambeau)
     scratch = options.scratch or tempfile.mkdtemp()
     wanted = options.only.split(",") if options.only else MODELS
-    for name in [name for name in MODELS if name in wanted]:
-        folder = os.path.join(scratch, name)
+    folders = [(name, os.path.join(scratch, name)) for name in MODELS if name in wanted]
+    for name, folder in folders:
         os.makedirs(folder, exist_ok=True)
         if not os.path.exists(f"{folder}/model.onnx"):
             save(name, folder)
+    return os.path.abspath(options.flambeau), folders
+
+
+def main():
+    binary, folders = models(__doc__)
+    for name, folder in folders:
         child = [sys.executable, "-c", GROWTH, f"{folder}/model.onnx"]
         growth = min(int(subprocess.check_output(child)) for _ in range(3))
         command = [binary, "explain", f"{folder}/model.pt", "--input", "x=float32[1,3,224,224]", "--threads", "1", "--json"]

@@ -91,6 +91,11 @@ impl Pass {
         self
     }
 
+    /// The value of an option where nothing is said. None where the pass has no such option.
+    pub(super) fn default_of(&self, option: &str) -> Option<OptionValue> {
+        self.options.iter().find(|known| known.name == option).map(PassOption::default)
+    }
+
     /// See [`Pass::reads_functions`].
     pub const fn reads_functions(mut self) -> Pass {
         self.reads_functions = true;

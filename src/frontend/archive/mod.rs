@@ -509,18 +509,16 @@ fn open_file(path: &Path, limits: &Limits) -> std::io::Result<std::fs::File> {
 /// Reads a regular file, which must have the length that the system states, to a cache line. Its memory is charged to the run
 /// that loads it.
 fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Bytes> {
+    const LINE: usize = write::ALIGNMENT as usize;
     let file = open_file(path, limits)?;
     let count = file.metadata()?.len();
-    let room = usize::try_from(count).ok().and_then(|n| n.checked_add(CACHE_LINE)).unwrap_or(usize::MAX);
+    let room = usize::try_from(count).ok().and_then(|n| n.checked_add(LINE)).unwrap_or(usize::MAX);
     let (mut begin, mut read) = (0, Ok(0));
     let bytes = memory::built::<u8>(room, |bytes| {
-        begin = bytes.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
-        bytes.extend_from_slice(&[0; CACHE_LINE][..begin]);
+        begin = bytes.as_ptr().align_offset(LINE).min(LINE);
+        bytes.extend_from_slice(&[0; LINE][..begin]);
         read = file.take(count).read_to_end(bytes);
     });
     read?;
     Ok(Bytes::Read(bytes.map_err(std::io::Error::other)?, begin))
 }
-
-/// Where archives have the begin of a storage, counted from that of the file: a multiple of this.
-const CACHE_LINE: usize = 64;

@@ -119,13 +119,14 @@ impl Pipeline {
             .collect()
     }
 
-    /// What its passes promise about numbers: the weakest contract that one of them was given.
+    /// The weakest contract that one of its passes was given. What a pass takes by itself says nothing of the others: that of
+    /// PyTorch's peephole is `fast-math`.
     pub fn contract(&self) -> Contract {
-        self.option_texts("contract")
-            .iter()
-            .filter_map(|name| Contract::named(name))
-            .max()
-            .unwrap_or_default()
+        let passes = self.passes().into_iter();
+        let given =
+            passes.filter(|(pass, options)| options.get("contract") != pass.default_of("contract").as_ref());
+        let contracts = given.filter_map(|(_, options)| Contract::named(options.text("contract").ok()?));
+        contracts.max().unwrap_or_default()
     }
 
     /// Sets a text or keyword option of all passes that have it and whose own options do not say it: what a command's

@@ -251,6 +251,24 @@ mod tests {
     }
 
     #[test]
+    fn a_pipeline_promises_what_it_was_given() {
+        use crate::dialects::Contract;
+        for (text, contract) in [
+            ("default", Contract::Exact),
+            ("peephole,simplify", Contract::Exact),
+            ("repeat(simplify{contract=nan-relaxed}),dce", Contract::NanRelaxed),
+            ("peephole{contract=exact},simplify{contract=fast-math}", Contract::FastMath),
+        ] {
+            let mut pipeline = parse(text, &PassSet::builtin()).expect("a pipeline");
+            assert_eq!(pipeline.contract(), contract, "{text}");
+            if text == "default" {
+                assert!(pipeline.set_default("contract", "fast-math"), "as a command does");
+                assert_eq!(pipeline.contract(), Contract::FastMath);
+            }
+        }
+    }
+
+    #[test]
     fn faults_are_named_with_their_place() {
         for (text, part) in [
             ("dcee", "did you mean 'dce'?"),
