@@ -49,6 +49,7 @@ fn thread_run() -> Rc<Run> {
             flambeau::runtime::prepare(&renewed, current().registry());
             renewed.set_grad_enabled(run.grad_enabled());
             renewed.set_plan_limit(run.plan_limit());
+            renewed.set_static_plans(run.static_plans());
             renewed.set_profiled_runs(run.profiled_runs());
             (*known, *run) = (Some(generation), Rc::new(renewed));
         }
@@ -209,10 +210,14 @@ pub(crate) fn set_optimized(on: bool) -> bool {
     OPTIMIZED.replace(on)
 }
 
-/// How many plans of a function programs keep, each for one kind of arguments.
+/// How many plans of a function programs keep, each for one kind of arguments, and how many kinds that differ in sizes alone have
+/// plans of their own before one leaves the sizes open; None for all.
 #[pyfunction]
-pub(crate) fn set_plan_limit(plans: usize) {
-    thread_run().set_plan_limit(plans);
+#[pyo3(signature = (plans, own=None))]
+pub(crate) fn set_plan_limit(plans: usize, own: Option<usize>) {
+    let run = thread_run();
+    run.set_plan_limit(plans);
+    run.set_static_plans(own.unwrap_or(usize::MAX));
 }
 
 /// Whether calls of this thread may have plans.

@@ -269,16 +269,27 @@ class Switches(unittest.TestCase):
             switches._jit_set_logging_stream("file")
 
     def test_fusion_strategy(self) -> None:
-        former = flambeau.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 1)])
+        former = flambeau.set_fusion_strategy([("STATIC", 2)])
         try:
             for n in range(1, 5):
                 self.f(flambeau.ones(n))
             self.assertEqual(len(self.f._c.plan_graphs("f")), 2)
-            self.assertEqual(flambeau.set_fusion_strategy(former), [("STATIC", 1), ("DYNAMIC", 1)])
+            self.assertEqual(flambeau.set_fusion_strategy(former), [("STATIC", 2)])
         finally:
             flambeau.set_fusion_strategy(former)
         with self.assertRaisesRegex(ValueError, "only supported 'STATIC' or 'DYNAMIC', got: X"):
             flambeau.set_fusion_strategy([("X", 2)])
+
+    def test_a_dynamic_strategy_leaves_sizes_open(self) -> None:
+        former = flambeau.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 4)])
+        try:
+            for n in range(2, 9):
+                self.assertEqual(self.f(flambeau.ones(n)).tolist(), [3] * n)
+            graphs = self.f._c.plan_graphs("f")
+            self.assertEqual(len(graphs), 2)
+            self.assertIn("Float(s0, strides=[1]", str(self.f.graph_for(flambeau.ones(5))))
+        finally:
+            flambeau.set_fusion_strategy(former)
 
     def test_switches_of_the_executor_have_pytorchs_names(self) -> None:
         switches = flambeau._C

@@ -23,6 +23,8 @@ use std::time::Instant;
 
 /// Default number of plans of a function that are kept.
 const PLANS: usize = 32;
+/// How many of them for kinds of arguments that differ in sizes alone.
+const STATIC_PLANS: usize = 2;
 /// Number of recorded operations that may wait for their place.
 const KEPT_RECORDED: usize = 4096;
 
@@ -108,6 +110,7 @@ struct Shared {
     keeper: Mutex<Option<Arc<dyn StateKeeper>>>,
     audits: AtomicBool,
     plan_limit: AtomicUsize,
+    static_plans: AtomicUsize,
     profiled_runs: AtomicUsize,
 }
 
@@ -176,6 +179,7 @@ impl Run {
             keeper: Mutex::default(),
             audits: AtomicBool::new(false),
             plan_limit: AtomicUsize::new(PLANS),
+            static_plans: AtomicUsize::new(STATIC_PLANS),
             profiled_runs: AtomicUsize::new(1),
         };
         Run {
@@ -349,6 +353,17 @@ impl Run {
     /// See [`Run::set_plan_limit`].
     pub fn plan_limit(&self) -> usize {
         self.shared.plan_limit.load(Ordering::Relaxed)
+    }
+
+    /// How many kinds of arguments that differ in sizes alone have plans of their own, before one plan is made for all of them,
+    /// which leaves open the sizes that differ; `usize::MAX` for no such plans. PyTorch calls it the static depth of the fusion strategy.
+    pub fn set_static_plans(&self, plans: usize) {
+        self.shared.static_plans.store(plans, Ordering::Relaxed);
+    }
+
+    /// See [`Run::set_static_plans`].
+    pub fn static_plans(&self) -> usize {
+        self.shared.static_plans.load(Ordering::Relaxed)
     }
 
     /// The call of a kind of arguments that makes the plan of its kind: the first one with 1, as it stands at first, or 0; calls

@@ -46,6 +46,6 @@ pub use text::schema::parse_schema;
 pub use text::type_parse::parse_type;
 pub use types::schema::{AliasInfo, Argument, Schema};
 pub use types::subtype::{Hierarchy, NoClasses, is_subtype_of};
-pub use types::{Dim, TensorType, Type, TypeKind, TypeParameter};
+pub use types::{Dim, Stride, TensorType, Type, TypeKind, TypeParameter};
 pub use types::{schema, subtype, unify};
 pub use verify::{DialectLaws, NoLaws, TextPlaces, Violations, verify_graph, verify_module};

@@ -8,7 +8,7 @@
 use super::record::{is_lowered, made_for, record};
 use super::{GroupProgram, InputSig, Plan, Target, lower};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::Known;
+use crate::dialects::shapes::{Known, layouts};
 use crate::dialects::{NOT_LOWERED, Registry, fusion};
 use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, Type, TypeKind, derived_schema};
 use crate::passes::{Context, Pass, PassOption, inferred_type, known_values};
@@ -106,7 +106,7 @@ pub fn known(ty: &Type) -> Option<(InputSig, Option<Layout>)> {
         TypeKind::Bool => (InputSig::Bool, None),
         TypeKind::Tensor(t) => {
             let sizes = t.sizes.as_ref()?.iter().map(|dim| dim.known()).collect::<Option<Vec<i64>>>()?;
-            let strides = t.strides.as_ref()?.iter().copied().collect::<Option<Vec<i64>>>()?;
+            let strides = layouts::known_strides(t)?;
             let layout = Layout::strided(&sizes, &strides, 0).ok()?;
             (InputSig::Tensor(t.dtype?, !sizes.is_empty()), Some(layout))
         }

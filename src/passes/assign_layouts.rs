@@ -5,7 +5,7 @@
 //! Elements do not change, only where they lie. Which ops read strides is said by rows. A layer stays unchanged where
 //! something is written that may lie in another order, or where the strides to be restored after it are not known.
 
-use super::layer_parts::{is_restorable, known_strides, with_strides};
+use super::layer_parts::{Maker, restored, with_strides};
 use super::{Context, constants};
 use crate::analysis::{AliasDb, facts};
 use crate::diag;
@@ -32,7 +32,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool
     if !context.step(|| format!("lets the results of {count} layers keep the layouts of their kernels")) {
         return Ok(false);
     }
-    free.restore(graph);
+    free.restore(graph, context);
     for value in &free.values {
         graph.set_type(*value, with_strides(graph.ty(*value), None));
     }
@@ -44,7 +44,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> diag::Result<bool
 
 /// Whether the result of an op could lie in another way: that of a layer of images, or of a layer to which strides were given.
 fn lies_at_choice(graph: &Graph, op: OpId) -> bool {
-    format_of(graph, op).is_some() || graph.kind(op) == layer::RESTORE
+    format_of(graph, op).is_some() || layer::is_restore(graph.kind(op).as_str())
 }
 
 /// Whether an op is an attention whose result is seen wherever it is used, which is written in order of rows at no cost, or gives
@@ -52,7 +52,7 @@ fn lies_at_choice(graph: &Graph, op: OpId) -> bool {
 fn is_seen(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     let seen = |result: ValueId| graph.uses(result).all(|used| !takes_any(graph, context, used));
     let kind = graph.kind(op);
-    (kind == layer::ATTENTION || kind == layer::RESTORE) && graph.result(op, 0).is_some_and(seen)
+    (kind == layer::ATTENTION || layer::is_restore(kind.as_str())) && graph.result(op, 0).is_some_and(seen)
 }
 
 /// Lets the result of an op lie as its kernel makes it.
@@ -91,6 +91,11 @@ fn format_of(graph: &Graph, op: OpId) -> Option<usize> {
     }
 }
 
+/// Whether a type says nothing of strides.
+fn has_no_strides(graph: &Graph, value: ValueId) -> bool {
+    graph.ty(value).as_tensor().is_some_and(|ty| ty.strides.is_none())
+}
+
 /// Values that this pass has let lie as their kernels make them: results of layers whose strides it has forgotten, and what
 /// is made of these. Layers are made where strides are known only, and what sees them was given others.
 pub(super) fn free_values(graph: &Graph, context: &Context<'_>) -> HashSet<ValueId> {
@@ -98,7 +103,7 @@ pub(super) fn free_values(graph: &Graph, context: &Context<'_>) -> HashSet<Value
     for op in graph.all_ops() {
         let format = format_of(graph, op).and_then(|operand| graph.operand(op, operand));
         let is_layer = format.and_then(|v| constants::int_of(graph, v)) == Some(layer::CHANNELS_LAST)
-            && graph.result(op, 0).is_some_and(|result| known_strides(graph, result).is_none());
+            && graph.result(op, 0).is_some_and(|result| has_no_strides(graph, result));
         let follows = graph.operands(op).iter().any(|value| free.contains(value));
         if is_layer || (follows && !lies_as_said(graph, context, op)) {
             free.extend(graph.results(op));
@@ -147,7 +152,7 @@ impl Free {
     /// Values that are seen and whose strides are not known, or are those of a part of something; else outputs whose memory is shared with one that would be copied.
     fn not_restored(&self, graph: &Graph, context: &Context<'_>, db: &AliasDb) -> Vec<ValueId> {
         let seen = self.borders.iter().filter_map(|used| graph.operand(used.op, used.index));
-        let open: Vec<ValueId> = seen.filter(|value| !is_restorable(graph, *value)).collect();
+        let open: Vec<ValueId> = seen.filter(|value| restored(graph, context, *value).is_none()).collect();
         if !open.is_empty() {
             let names = || open.iter().map(|value| format!("%{}", graph.display_name(*value)));
             context.debug(|| {
@@ -189,7 +194,7 @@ impl Free {
     }
 
     /// Gives back the strides where they are seen, once for each op that sees them.
-    fn restore(&self, graph: &mut Graph) {
+    fn restore(&self, graph: &mut Graph, context: &Context<'_>) {
         let mut known: HashMap<(OpId, ValueId), ValueId> = HashMap::new();
         for used in &self.borders {
             let Some(value) = graph.operand(used.op, used.index) else { continue };
@@ -197,12 +202,9 @@ impl Free {
                 graph.set_operand(used.op, used.index, *restored);
                 continue;
             }
-            let Some(strides) = known_strides(graph, value) else { continue };
+            let Some(given) = restored(graph, context, value) else { continue };
             let ty = graph.ty(value).clone();
-            let list = constant(graph, used.op, Type::list(Type::int()), Attr::Ints(strides.into()));
-            let op = graph.create(Symbol::new(layer::RESTORE), &[value, list], &[ty]);
-            place(graph, op, used.op);
-            let restored = graph.results(op)[0];
+            let restored = Maker { graph: &mut *graph, at: used.op, like: used.op }.restore(value, given, ty);
             graph.set_operand(used.op, used.index, restored);
             known.insert((used.op, value), restored);
         }
@@ -229,7 +231,7 @@ fn takes_any(graph: &Graph, context: &Context<'_>, used: Use) -> bool {
 /// Whether the results of an op lie as its type says, wherever its operands lie.
 fn lies_as_said(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     let is_row_major = |row: Op| row.def().facts.contains(&Fact::RowMajor);
-    graph.kind(op) == layer::RESTORE || resolve(context.registry, graph, op).is_ok_and(is_row_major)
+    layer::is_restore(graph.kind(op).as_str()) || resolve(context.registry, graph, op).is_ok_and(is_row_major)
 }
 
 /// Whether an op may put its operands where others find them.

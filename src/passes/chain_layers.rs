@@ -1,13 +1,16 @@
 //! Lets a packed depthwise convolution read the pointwise one before it band by band, while what that makes lies in a cache:
 //! the images between them are never stored as a whole. Which pairs pay is the kernel's to say ([`bands::pays`]).
 
-use super::layer_parts::{Maker, float_sizes, is_none};
+use super::layer_parts::{Maker, float_dims, float_sizes, is_none};
 use super::{Context, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::fusion::layer;
-use crate::ir::{Graph, OpId, Type, ValueId};
+use crate::ir::{Dim, Graph, OpId, Type, ValueId};
 use crate::kernels::float::{ConvShape, bands};
+
+/// What an open size is tried as.
+const OPEN: [usize; 6] = [7, 14, 28, 56, 112, 224];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = context.analysis::<AliasDb>(graph);
@@ -43,11 +46,20 @@ fn chained(graph: &Graph, db: &AliasDb, second: OpId) -> Option<OpId> {
     let only_read_here = graph.uses(between).count() == 1 && graph.parent(first) == graph.parent(second);
     let calm = !db.op_has_writers(graph, first) && !db.op_has_writers(graph, second);
     let shapes = [shape_of(graph, first)?, shape_of(graph, second)?];
-    let &[_, channels, height, width] = float_sizes(graph, input)?.as_slice() else { return None };
-    let sizes = [usize::try_from(height).ok()?, usize::try_from(width).ok()?];
-    let wide = channels > layer::FEW_CHANNELS as i64;
+    let &[_, channels, height, width] = float_dims(graph, input)? else { return None };
+    let wide = channels.known()? > layer::FEW_CHANNELS as i64;
     let fits = format == layer::CHANNELS_LAST && only_read_here && calm && wide;
-    (fits && bands::pays(&shapes[0], &shapes[1], sizes)).then_some(first)
+    (fits && pays(&shapes, [height, width])).then_some(first)
+}
+
+/// Whether bands pay for images of these sizes; where one is open, for some: the op asks in each call.
+fn pays(shapes: &[ConvShape; 2], [height, width]: [Dim; 2]) -> bool {
+    let sizes = |dim: Dim| match dim.known() {
+        Some(n) => usize::try_from(n).into_iter().collect(),
+        None => OPEN.to_vec(),
+    };
+    let pays = |height, width| bands::pays(&shapes[0], &shapes[1], [height, width]);
+    sizes(height).into_iter().any(|height| sizes(width).into_iter().any(|width| pays(height, width)))
 }
 
 /// The images that a packed convolution reads, if nothing else comes to them.

@@ -11,7 +11,7 @@ use crate::diag::Result;
 use crate::dialects::prim::profiling::GUARD;
 use crate::dialects::shapes::Known;
 use crate::dialects::{Fact, Op, resolve};
-use crate::ir::{BlockId, Graph, OpId, TensorType, Type, ValueId};
+use crate::ir::{BlockId, Dim, Graph, OpId, TensorType, Type, ValueId};
 use hashbrown::HashMap;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn drop_following(graph: &mut Graph, context: &Context<'_>) -> bool {
     let db = AliasDb::new(context.registry, Some(context.module), graph);
     let inputs: Vec<Known> = graph.inputs().iter().map(|value| Known::of_type(graph.ty(*value))).collect();
     let no_meanings = |_: &Op| -> Option<Arc<Graph>> { None };
-    let known = shapes::propagate(context.registry, graph, &inputs, &Cell::new(0), &no_meanings);
+    let known = shapes::propagate(context.registry, graph, &inputs, &Cell::new(0), None, &no_meanings);
     let mut changed = false;
     for op in guards(graph) {
         let Some((value, result, ty)) = parts(graph, op) else { continue };
@@ -208,7 +208,10 @@ fn covers(found: &TensorType, wanted: &TensorType) -> bool {
         (_, None) => true,
         (Some(found), Some(wanted)) => {
             found.len() == wanted.len()
-                && found.iter().zip(wanted.iter()).all(|(f, w)| w.known().is_none() || f == w)
+                && found
+                    .iter()
+                    .zip(wanted.iter())
+                    .all(|(f, w)| matches!(w, Dim::Symbol(_) | Dim::Unknown) || f == w)
         }
         (None, Some(_)) => false,
     };

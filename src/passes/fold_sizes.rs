@@ -79,6 +79,8 @@ fn number(graph: &Graph, value: ValueId, known: &[Known]) -> Option<Value> {
         (Known::Bool(b), TypeKind::Bool) => Some(Value::Bool(*b)),
         (Known::Int(Dim::Known(n)), TypeKind::Bool) => Some(Value::Bool(*n != 0)),
         (Known::Float(x), TypeKind::Float) => Some(Value::Float(*x)),
+        (Known::Device(device), TypeKind::Device) => Some(Value::Device(device.clone().into())),
+        (Known::Str(text), TypeKind::Str) => Some(Value::str(text.as_str())),
         _ => None,
     }
 }

@@ -5,13 +5,13 @@
 //! what is read; what goes in between has one user. Terms are added in the program's order; a factor of queries becomes one
 //! of scores.
 
-use super::layer_parts::{Call, Maker, float_sizes, is_none};
+use super::layer_parts::{Call, Maker, float_dims, is_none};
 use super::{Context, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::LayerPart;
 use crate::dialects::fusion::layer;
-use crate::ir::{Attr, Graph, OpId, Type, ValueId};
+use crate::ir::{Attr, Dim, Graph, OpId, Type, ValueId};
 use crate::value::Value;
 
 /// Ops between products and softmax.
@@ -53,14 +53,14 @@ struct Finder<'a> {
 }
 
 /// Batch, heads, rows and columns.
-type Sizes = [i64; 4];
+type Sizes = [Dim; 4];
 
 impl Finder<'_> {
     fn attention(&self) -> Option<Attention> {
         let graph = self.graph;
         let (weights, value) = self.product(self.op)?;
         let (sizes, values) = (self.sizes(weights)?, self.sizes(value)?);
-        let fits = sizes[..2] == values[..2] && sizes[3] == values[2] && !sizes.contains(&0);
+        let fits = sizes[..2] == values[..2] && sizes[3] == values[2] && !sizes.contains(&Dim::Known(0));
         let softmax = self.maker(weights)?;
         let rows = matches!(softmax.part, LayerPart::Softmax) && fits;
         let dim = constants::int_of(graph, softmax.get("dim")?)?;
@@ -85,7 +85,7 @@ impl Finder<'_> {
     /// Follows scores to the products that they are made of.
     fn scores(&self, value: ValueId, sizes: Sizes, found: &mut Attention, depth: usize) -> bool {
         let (Some(call), true) = (self.maker(value), depth < MAX_STEPS) else { return false };
-        let whole = |v: ValueId| float_sizes(self.graph, v).is_some_and(|own| is_view_of(&own, sizes));
+        let whole = |v: ValueId| float_dims(self.graph, v).is_some_and(|own| is_view_of(own, sizes));
         if !whole(value) {
             return false;
         }
@@ -168,7 +168,7 @@ impl Finder<'_> {
     }
 
     fn sizes(&self, value: ValueId) -> Option<Sizes> {
-        float_sizes(self.graph, value)?.try_into().ok()
+        float_dims(self.graph, value)?.try_into().ok()
     }
 
     fn adds_once(&self, call: &Call<'_>) -> bool {
@@ -181,16 +181,22 @@ impl Finder<'_> {
 
     /// Whether a tensor broadcasts to scores: of their sizes, or with a batch in two dimensions.
     fn is_bias(&self, value: ValueId, [batch, heads, rows, columns]: Sizes) -> bool {
-        let Some(own) = float_sizes(self.graph, value) else { return false };
-        let broadcasts =
-            |own: &[i64], whole: &[i64]| own.iter().zip(whole).all(|(n, all)| n == all || *n == 1);
+        let Some(own) = float_dims(self.graph, value) else { return false };
+        let broadcasts = |own: &[Dim], whole: &[Dim]| {
+            own.iter().zip(whole).all(|(n, all)| n == all || *n == Dim::Known(1))
+        };
         let four = [batch, heads, rows, columns];
-        match own.as_slice() {
-            [outer @ .., inner, _, _, _] if outer.len() == 1 => {
-                (outer[0] == 1 || outer[0].checked_mul(*inner) == Some(batch))
-                    && *inner > 0
-                    && batch % inner == 0
-                    && broadcasts(&own[2..], &four[1..])
+        match own {
+            [outer, inner, _, _, _] => {
+                let fits = match (outer.known(), inner.known(), batch.known()) {
+                    (Some(outer), Some(inner), Some(batch)) => {
+                        (outer == 1 || outer.checked_mul(inner) == Some(batch))
+                            && inner > 0
+                            && batch % inner == 0
+                    }
+                    _ => false,
+                };
+                fits && broadcasts(&own[2..], &four[1..])
             }
             own if own.len() <= 4 => broadcasts(own, &four[4 - own.len()..]),
             _ => false,
@@ -214,10 +220,11 @@ impl Finder<'_> {
 }
 
 /// Whether sizes are those of scores, or these with the batch in two dimensions.
-fn is_view_of(own: &[i64], [batch, heads, rows, columns]: Sizes) -> bool {
+fn is_view_of(own: &[Dim], [batch, heads, rows, columns]: Sizes) -> bool {
     match own {
         [a, b, rest @ ..] if rest.len() == 3 => {
-            a.checked_mul(*b) == Some(batch) && rest == [heads, rows, columns]
+            let both = a.known().and_then(|a| a.checked_mul(b.known()?));
+            both.is_some() && both == batch.known() && rest == [heads, rows, columns]
         }
         own => own == [batch, heads, rows, columns],
     }

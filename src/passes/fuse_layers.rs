@@ -13,16 +13,16 @@
 //! sizes before what is done to them.
 
 use super::layer_parts::{
-    Call, Maker, float_sizes, is_constant_tensor, is_none, is_restorable, known_strides, rank, with_strides,
+    Call, Maker, float_dims, float_sizes, format_of, is_constant_tensor, is_none, open_sizes, rank, restored,
+    with_strides,
 };
 use super::{Context, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::fusion::layer;
 use crate::dialects::{Family, LayerPart, layer_part, resolve};
-use crate::ir::{Attr, Graph, OpId, Type, ValueId};
+use crate::ir::{Attr, Dim, Graph, OpId, Type, ValueId};
 use crate::kernels::float::Activation;
-use crate::tensor::{channels_last_strides, contiguous_strides};
 use crate::value::Value;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -39,7 +39,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         {
             break;
         }
-        found.apply(graph, op);
+        found.apply(graph, context, op);
         changed = true;
     }
     Ok(changed)
@@ -80,14 +80,8 @@ impl Kind {
 }
 
 /// How a value lies, where a layer can give it so.
-fn format(graph: &Graph, value: ValueId, images: bool) -> Option<i64> {
-    let sizes = float_sizes(graph, value)?;
-    let strides = known_strides(graph, value)?;
-    if *contiguous_strides(&sizes) == *strides {
-        return Some(layer::ROW_MAJOR);
-    }
-    let innermost = images && sizes.len() == 4 && !sizes.contains(&0);
-    (innermost && *channels_last_strides(&sizes) == *strides).then_some(layer::CHANNELS_LAST)
+fn format(graph: &Graph, context: &Context<'_>, value: ValueId, images: bool) -> Option<i64> {
+    format_of(graph, context, value).filter(|format| images || *format == layer::ROW_MAJOR)
 }
 
 /// How the window of a convolution moves, and its weights.
@@ -140,7 +134,7 @@ impl Layer {
             return None;
         }
         let made = graph.result(op, 0)?;
-        let format = format(graph, made, kind.makes_images())?;
+        let format = format(graph, context, made, kind.makes_images())?;
         let mut layer = Layer {
             kind,
             format,
@@ -181,9 +175,11 @@ impl Layer {
         }
         let Some(call) = Call::of(graph, context, user) else { return false };
         let same_sizes =
-            graph.result(user, 0).is_some_and(|v| float_sizes(graph, v) == float_sizes(graph, result));
+            graph.result(user, 0).is_some_and(|v| float_dims(graph, v) == float_dims(graph, result));
         let untouched = self.activation == Activation::None;
-        let Some(format) = graph.result(user, 0).and_then(|v| self.format_of(graph, v)) else { return false };
+        let Some(format) = graph.result(user, 0).and_then(|v| self.format_of(graph, context, v)) else {
+            return false;
+        };
         let taken = same_sizes
             && match call.part {
                 LayerPart::Norm if untouched && self.residual.is_none() => {
@@ -212,19 +208,20 @@ impl Layer {
             return false;
         }
         // What lies in rows before and after has its elements in the same order.
-        let in_rows = [value, result].iter().all(|v| format(graph, *v, false).is_some());
-        let sizes = [value, result].map(|v| float_sizes(graph, v).unwrap_or_default());
-        let [before, after] = &sizes;
+        let in_rows = [value, result].iter().all(|v| format(graph, context, *v, false).is_some());
+        let (Some(before), Some(after)) = (float_sizes(graph, value), float_sizes(graph, result)) else {
+            return false;
+        };
         let count = |sizes: &[i64]| sizes.iter().try_fold(1i64, |all, n| all.checked_mul(*n));
-        let same = before.last() == after.last() && count(before) == count(after);
+        let same = before.last() == after.last() && count(&before) == count(&after);
         in_rows && same && !before.contains(&0)
     }
 
     /// How the layer gives a result that shall lie as a value does. Rows of linear maps get strides that are others after it.
-    fn format_of(&self, graph: &Graph, value: ValueId) -> Option<i64> {
+    fn format_of(&self, graph: &Graph, context: &Context<'_>, value: ValueId) -> Option<i64> {
         let images = self.kind.makes_images();
-        let restored = (!images && is_restorable(graph, value)).then_some(layer::ROW_MAJOR);
-        format(graph, value, images).or(restored)
+        let restored = || (!images && restored(graph, context, value).is_some()).then_some(layer::ROW_MAJOR);
+        format(graph, context, value, images).or_else(restored)
     }
 
     fn take_norm(&mut self, graph: &Graph, call: &Call<'_>, result: ValueId) -> bool {
@@ -246,8 +243,8 @@ impl Layer {
         let &[a, b, ..] = graph.operands(call.op) else { return false };
         let other = if a == result { b } else { a };
         // The result itself would be used twice. The kernel adds rows of its own sizes.
-        let own = float_sizes(graph, self.made);
-        if !is_one || other == result || [other, result].iter().any(|v| float_sizes(graph, *v) != own) {
+        let own = float_dims(graph, self.made);
+        if !is_one || other == result || [other, result].iter().any(|v| float_dims(graph, *v) != own) {
             return false;
         }
         self.residual = Some(other);
@@ -267,7 +264,7 @@ impl Layer {
     }
 
     /// Puts the layer where its last op stands: what it adds may be made after the contraction.
-    fn apply(self, graph: &mut Graph, op: OpId) {
+    fn apply(self, graph: &mut Graph, context: &Context<'_>, op: OpId) {
         let at = self.last;
         let mut maker = Maker { graph: &mut *graph, at, like: op };
         let none = maker.none();
@@ -305,7 +302,7 @@ impl Layer {
             Kind::Linear(weight) => {
                 let operands: Vec<ValueId> = [weight, bias].into_iter().chain(rest).collect();
                 let packed = maker.emit(layer::PACK_LINEAR, &operands, class);
-                linear(&mut maker, &[images, packed, residual], (self.made, ty))
+                linear(&mut maker, context, &[images, packed, residual], (self.made, ty))
             }
             Kind::Norm => {
                 let packed = maker.emit(layer::PACK_NORM, &rest, class);
@@ -367,7 +364,7 @@ impl Before {
         if let Some(call) = maker(at)
             && let (LayerPart::Norm, Some(input)) = (call.part, call.get("input"))
             && let Some(norm) = call.norm(input).filter(|_| !follows_convolution(graph, context, input))
-            && float_sizes(graph, input) == float_sizes(graph, before.images)
+            && float_dims(graph, input) == float_dims(graph, before.images)
         {
             (before.images, before.norm) = (input, Some((norm, activation)));
             before.ops.extend(ops);
@@ -388,27 +385,27 @@ impl Norm {
 
 /// Makes a linear map like the one that made a value, whose result has a type: it is row-major; other sizes and strides that the
 /// type says are given by another op.
-fn linear(maker: &mut Maker<'_>, operands: &[ValueId], (made, ty): (ValueId, Type)) -> ValueId {
+fn linear(
+    maker: &mut Maker<'_>,
+    context: &Context<'_>,
+    operands: &[ValueId],
+    (made, ty): (ValueId, Type),
+) -> ValueId {
     let Some(last) = maker.graph.result(maker.at, 0) else { return maker.emit(layer::LINEAR, operands, ty) };
-    let lies = |value| Some((float_sizes(maker.graph, value)?, known_strides(maker.graph, value)?));
-    let (sizes, strides) = lies(last).unwrap_or_default();
-    let rows = contiguous_strides(&sizes);
-    let ints = |ints: Vec<i64>| (Type::list(Type::int()), Attr::Ints(ints.into()));
-    let own = float_sizes(maker.graph, made).unwrap_or_default();
-    if own != sizes {
+    if float_dims(maker.graph, made) != float_dims(maker.graph, last) {
+        let sizes = float_sizes(maker.graph, last).unwrap_or_default();
         let like = maker.graph.ty(made).clone();
         let result = maker.emit(layer::LINEAR, operands, like);
-        let (list, sizes) = ints(sizes);
-        let sizes = maker.constant(list, sizes);
+        let sizes = maker.constant(Type::list(Type::int()), Attr::Ints(sizes.into()));
         return maker.emit("aten::reshape", &[result, sizes], ty);
     }
-    if *rows == *strides {
+    let given = restored(maker.graph, context, last);
+    let (Some(given), None) = (given, format(maker.graph, context, last, false)) else {
         return maker.emit(layer::LINEAR, operands, ty);
-    }
-    let result = maker.emit(layer::LINEAR, operands, with_strides(&ty, Some(&rows)));
-    let (list, strides) = ints(strides);
-    let strides = maker.constant(list, strides);
-    maker.emit(layer::RESTORE, &[result, strides], ty)
+    };
+    let rows = float_dims(maker.graph, last).and_then(|dims| open_sizes(context).row_major(dims));
+    let result = maker.emit(layer::LINEAR, operands, with_strides(&ty, rows));
+    maker.restore(result, given, ty)
 }
 
 /// Makes an activation's name and numbers.
@@ -466,7 +463,7 @@ impl Call<'_> {
             [top, bottom] => [top, bottom],
             _ => return None,
         };
-        let fits = is_constant && is_zero && float_sizes(graph, images)?.len() == 4;
+        let fits = is_constant && is_zero && rank(graph, images) == Some(4);
         fits.then_some((images, [lines, [left, right]]))
     }
 
@@ -490,21 +487,29 @@ impl Call<'_> {
         let groups = constants::int_of(graph, groups?)?;
         let weight = is_constant_tensor(graph, given, 4).then(|| float_sizes(graph, given))??;
         let shape = layer::conv_shape(&weight, (stride, padding, dilation), groups)?;
-        let (images, result) = (float_sizes(graph, input)?, self.result_sizes()?);
-        let &[batch, channels, height, width] = images.as_slice() else { return None };
-        let plane = shape.result([usize::try_from(height).ok()?, usize::try_from(width).ok()?])?;
-        let expected = [batch, shape.out_channels as i64, plane[0] as i64, plane[1] as i64];
+        let (images, result) = (float_dims(graph, input)?, self.result_dims()?);
+        let &[batch, channels, height, width] = images else { return None };
+        // The window fits into what is known to be as large as the result says.
+        let known = |dim: Dim| usize::try_from(dim.known().unwrap_or(i64::from(u16::MAX))).ok();
+        let plane = shape.result([known(height)?, known(width)?])?;
+        let made = |n: usize, from: Dim| match from {
+            Dim::Known(_) => Dim::Known(plane[n] as i64),
+            _ => result.get(n + 2).copied().unwrap_or(from),
+        };
+        let expected = [batch, Dim::Known(shape.out_channels as i64), made(0, height), made(1, width)];
         let divides = shape.out_channels.is_multiple_of(shape.groups);
         let positive = stride.iter().chain(&dilation).chain(&shape.kernel).all(|n| *n > 0);
-        let fits = channels == shape.in_channels as i64 && result == expected && divides && positive;
+        let fits =
+            channels == Dim::Known(shape.in_channels as i64) && result == expected && divides && positive;
         fits.then_some(Kind::Convolution(Window { weight: given, stride, padding, dilation, groups }))
     }
 
     /// A linear map of rows whose sizes fit each other.
     fn linear(&self, input: ValueId, given: ValueId) -> Option<Kind> {
         let weight = is_constant_tensor(self.graph, given, 2).then(|| float_sizes(self.graph, given))??;
-        let (rows, result) = (float_sizes(self.graph, input)?, self.result_sizes()?);
-        let fits = rows.last() == weight.last() && result.last() == weight.first();
+        let (rows, result) = (float_dims(self.graph, input)?, self.result_dims()?);
+        let is = |dim: Option<&Dim>, size: Option<&i64>| dim.and_then(|dim| dim.known()) == size.copied();
+        let fits = is(rows.last(), weight.last()) && is(result.last(), weight.first());
         (fits && rows.len() == result.len()).then_some(Kind::Linear(given))
     }
 
@@ -533,14 +538,16 @@ impl Call<'_> {
     fn gate(&self) -> Option<(ValueId, ValueId)> {
         let graph = self.graph;
         let (LayerPart::Product, &[a, b]) = (self.part, graph.operands(self.op)) else { return None };
-        let (a_sizes, b_sizes) = (float_sizes(graph, a)?, float_sizes(graph, b)?);
-        let gates = |images: &[i64], gate: &[i64]| {
+        let (a_sizes, b_sizes) = (float_dims(graph, a)?, float_dims(graph, b)?);
+        let one = Dim::Known(1);
+        let gates = |images: &[Dim], gate: &[Dim]| {
             let &[batch, channels, height, width] = images else { return false };
-            gate == [batch, channels, 1, 1] && height.saturating_mul(width) > 1
+            let empty = [height, width].contains(&Dim::Known(0));
+            gate == [batch, channels, one, one] && !empty && [height, width] != [one; 2]
         };
-        if gates(&a_sizes, &b_sizes) {
+        if gates(a_sizes, b_sizes) {
             return Some((a, b));
         }
-        gates(&b_sizes, &a_sizes).then_some((b, a))
+        gates(b_sizes, a_sizes).then_some((b, a))
     }
 }

@@ -9,7 +9,7 @@ use super::{Context, constants};
 use crate::analysis::facts;
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Op, Registry};
-use crate::ir::{Dim, Graph, OpId, Symbol, Type, ValueId};
+use crate::ir::{Dim, Graph, OpId, Stride, Symbol, Type, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 
@@ -206,7 +206,7 @@ fn form_of(ty: &Type) -> Option<Form> {
     let tensor = ty.as_tensor()?;
     let known = |dim: &Dim| if let Dim::Known(n) = dim { Some(*n) } else { None };
     let sizes: Vec<i64> = tensor.sizes.as_ref()?.iter().map(known).collect::<Option<_>>()?;
-    let strides = tensor.strides.as_ref()?.iter().copied().collect::<Option<Vec<i64>>>()?;
+    let strides = tensor.strides.as_ref()?.iter().map(Stride::known).collect::<Option<Vec<i64>>>()?;
     Some(Form { dtype: tensor.dtype?.code(), sizes, strides })
 }
 

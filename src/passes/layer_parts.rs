@@ -1,12 +1,15 @@
 //! What passes ask of ops that may be parts of layers, and how they make the ops of layers. Shared by passes; no pass itself.
 
 use super::{Context, constants};
-use crate::dialects::shapes::layouts;
+use crate::dialects::fusion::layer;
+use crate::dialects::shapes::open::OpenSizes;
+use crate::dialects::shapes::{Strides, layouts};
 use crate::dialects::{LayerPart, Op, Variant, resolve};
 use crate::ir::{Attr, Dim, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueId};
 use crate::tensor::DType;
 use crate::tensor::pointwise::is_dense;
 use crate::value::Value;
+use std::sync::LazyLock;
 
 /// A call of an op that may be part of a layer.
 pub(super) struct Call<'a> {
@@ -28,9 +31,9 @@ impl<'a> Call<'a> {
         self.graph.operand(self.op, self.row.schema().ok()?.argument_index(name)?)
     }
 
-    /// The sizes of its result.
-    pub fn result_sizes(&self) -> Option<Vec<i64>> {
-        float_sizes(self.graph, self.graph.result(self.op, 0)?)
+    /// The sizes of its result, of which some may be open.
+    pub fn result_dims(&self) -> Option<&'a [Dim]> {
+        float_dims(self.graph, self.graph.result(self.op, 0)?)
     }
 }
 
@@ -67,6 +70,19 @@ impl Maker<'_> {
         self.constant(Type::list(Type::int()), Attr::Ints(ints.into()))
     }
 
+    /// A copy of a value with the strides that it has in the program, or itself.
+    pub fn restore(&mut self, value: ValueId, given: Restored, ty: Type) -> ValueId {
+        let (kind, operand) = match given {
+            Restored::Strides(strides) => {
+                (layer::RESTORE, self.constant(Type::list(Type::int()), Attr::Ints(strides.into())))
+            }
+            Restored::Format(format) => {
+                (layer::RESTORE_FORMAT, self.constant(Type::int(), Attr::Int(format)))
+            }
+        };
+        self.emit(kind, &[value, operand], ty)
+    }
+
     pub fn none(&mut self) -> ValueId {
         self.emit("prim::Constant", &[], Type::none())
     }
@@ -85,32 +101,65 @@ pub(super) fn is_constant_tensor(graph: &Graph, value: ValueId, rank: usize) -> 
 
 /// The rank of a float32 tensor on the CPU.
 pub(super) fn rank(graph: &Graph, value: ValueId) -> Option<usize> {
-    float_sizes(graph, value).map(|sizes| sizes.len())
+    float_dims(graph, value).map(<[Dim]>::len)
 }
 
-/// The sizes of a float32 tensor on the CPU, where its type says all of it.
+/// The sizes of a float32 tensor on the CPU, where its type says all of it and none is open.
 pub(super) fn float_sizes(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
+    float_dims(graph, value)?.iter().map(|dim| Dim::known(*dim)).collect()
+}
+
+/// The same where some may be open.
+pub(super) fn float_dims(graph: &Graph, value: ValueId) -> Option<&[Dim]> {
     let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return None };
     let plain = ty.dtype == Some(DType::F32) && ty.device.as_ref().is_some_and(|device| device.is_cpu());
-    let sizes = ty.sizes.as_deref().filter(|_| plain)?;
-    sizes.iter().map(|dim| Dim::known(*dim)).collect()
+    let is_said = |dim: &Dim| matches!(dim, Dim::Known(_) | Dim::Open(_));
+    ty.sizes.as_deref().filter(|sizes| plain && sizes.iter().all(is_said))
+}
+
+/// What is known of open sizes; nothing where none are.
+pub(super) fn open_sizes<'a>(context: &'a Context<'_>) -> &'a OpenSizes {
+    static NONE: LazyLock<OpenSizes> = LazyLock::new(|| OpenSizes::new(0, 0));
+    context.extra().unwrap_or(&NONE)
+}
+
+/// How a float32 tensor on the CPU lies: in rows, or images with their channels innermost. None where it lies in another way, or that
+/// is not known.
+pub(super) fn format_of(graph: &Graph, context: &Context<'_>, value: ValueId) -> Option<i64> {
+    let (dims, open) = (float_dims(graph, value)?, open_sizes(context));
+    let strides = graph.ty(value).as_tensor()?.strides.as_ref()?;
+    if open.row_major(dims).as_ref() == Some(strides) {
+        return Some(layer::ROW_MAJOR);
+    }
+    let may_be_last = dims.len() == 4 && !dims.contains(&Dim::Known(0));
+    (may_be_last && open.channels_last(dims).as_ref() == Some(strides)).then_some(layer::CHANNELS_LAST)
 }
 
 /// The strides of a tensor, where its type says all of them.
 pub(super) fn known_strides(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
     let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return None };
-    ty.strides.as_deref()?.iter().copied().collect()
+    layouts::known_strides(ty)
 }
 
-/// Whether a copy of a value can be given the strides that it has in the program: these are known, and have no gaps.
-pub(super) fn is_restorable(graph: &Graph, value: ValueId) -> bool {
-    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return false };
-    layouts::of_type(ty).is_some_and(|layout| is_dense(&layout))
+/// How the strides that a value has in the program are given to a copy of it.
+pub(super) enum Restored {
+    /// All are known, and have no gaps.
+    Strides(Vec<i64>),
+    /// Some sizes are open; the format says how it lies.
+    Format(i64),
+}
+
+/// How a copy of a value can be given the strides that it has in the program; None where it cannot.
+pub(super) fn restored(graph: &Graph, context: &Context<'_>, value: ValueId) -> Option<Restored> {
+    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return None };
+    match layouts::of_type(ty) {
+        Some(layout) => is_dense(&layout).then(|| Restored::Strides(layout.strides.to_vec())),
+        None => format_of(graph, context, value).map(Restored::Format),
+    }
 }
 
 /// A tensor type with other strides.
-pub(super) fn with_strides(ty: &Type, strides: Option<&[i64]>) -> Type {
+pub(super) fn with_strides(ty: &Type, strides: Option<Strides>) -> Type {
     let TypeKind::Tensor(tensor) = ty.kind() else { return ty.clone() };
-    let strides = strides.map(layouts::strides);
     Type::new(TypeKind::Tensor(TensorType { strides, ..tensor.clone() }))
 }

@@ -6,6 +6,7 @@ use crate::analysis::shapes::{merge, propagate};
 use crate::diag::{Result, Source};
 use crate::dialects::Op;
 use crate::dialects::shapes::Known;
+use crate::dialects::shapes::open::OpenSizes;
 use crate::frontend::dialect;
 use crate::ir::{Dim, Graph, TensorType, Type, TypeKind, ValueId};
 use hashbrown::HashMap;
@@ -47,7 +48,9 @@ fn known_of(graph: &Graph, context: &Context<'_>, named: bool) -> Vec<Known> {
         *sizes = sizes.iter().map(name).collect();
     }
     let meanings = Compiled { context, graphs: RefCell::default() };
-    propagate(context.registry, graph, &inputs, &symbols, &|op| meanings.get(op))
+    let own = own_open_sizes(graph);
+    let open = context.extra::<OpenSizes>().or(own.as_ref());
+    propagate(context.registry, graph, &inputs, &symbols, open, &|op| meanings.get(op))
 }
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -79,6 +82,20 @@ fn refine(graph: &mut Graph, context: &Context<'_>, value: ValueId, known: &Know
     }
     graph.set_type(value, ty);
     true
+}
+
+/// The largest of open sizes in graphs that are not those of plans.
+const LARGEST: i64 = 1 << 14;
+
+/// Open sizes of a graph that was written with some: nothing is known of how they were made.
+fn own_open_sizes(graph: &Graph) -> Option<OpenSizes> {
+    let results = graph.all_ops().into_iter().flat_map(|op| graph.results(op));
+    let values = graph.inputs().to_vec().into_iter().chain(results);
+    let last = values.filter_map(|value| {
+        let sizes = graph.ty(value).as_tensor()?.sizes.as_deref()?;
+        sizes.iter().filter_map(|dim| if let Dim::Open(n) = dim { Some(*n) } else { None }).max()
+    });
+    last.max().map(|last| OpenSizes::new(last as usize + 1, LARGEST))
 }
 
 /// Fresh symbols are below all that stand in the graph. PyTorch's first one is -2.
@@ -258,7 +275,7 @@ mod tests {
 
     fn first_output(graph: &Graph, inputs: &[Known], context: &Context<'_>) -> Option<Known> {
         let meanings = Compiled { context, graphs: RefCell::default() };
-        let known = propagate(context.registry, graph, inputs, &Cell::new(-1), &|op| meanings.get(op));
+        let known = propagate(context.registry, graph, inputs, &Cell::new(-1), None, &|op| meanings.get(op));
         graph.outputs().first().map(|v| known[v.index()].clone())
     }
 

@@ -13,6 +13,7 @@ use super::{Context, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::fusion::sums::BLOCK_SUMS;
+use crate::dialects::shapes::layouts;
 use crate::dialects::shapes::reductions::blocks;
 use crate::ir::{Dim, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueId};
 use crate::tensor::contiguous_strides;
@@ -157,11 +158,11 @@ fn emit(graph: &mut Graph, before: OpId, kind: &str, operands: &[ValueId], ty: T
 /// The type of a value like another, row-major, of these sizes.
 fn dense(graph: &Graph, like: ValueId, sizes: &[i64]) -> Type {
     let TypeKind::Tensor(ty) = graph.ty(like).kind() else { return Type::tensor() };
-    let strides: Vec<Option<i64>> = contiguous_strides(sizes).iter().map(|stride| Some(*stride)).collect();
+    let strides = layouts::strides(&contiguous_strides(sizes));
     let sizes: Vec<Dim> = sizes.iter().map(|size| Dim::Known(*size)).collect();
     Type::new(TypeKind::Tensor(TensorType {
         sizes: Some(Arc::from(sizes)),
-        strides: Some(Arc::from(strides)),
+        strides: Some(strides),
         ..TensorType::clone(ty)
     }))
 }

@@ -74,6 +74,8 @@ struct Setting {
     strict_fusion: bool,
     /// Bytes that a call may keep for its backward.
     max_kept: Option<u64>,
+    /// Plans for kinds of arguments that differ in sizes alone, where runs do not say it.
+    static_plans: Option<usize>,
     limits: Limits,
 }
 
@@ -136,6 +138,13 @@ impl Program {
         let planned = self.planned();
         let plans = planned.0.executor.as_ref().map(|_| kinds);
         planned.with_module(planned.0.module.clone(), Setting { plans, ..planned.setting() })
+    }
+
+    /// The same program with its own answer to [`Run::set_static_plans`]: how many kinds of arguments that differ in sizes alone have plans
+    /// of their own before one leaves sizes open; 0 for none, so that the first plan does.
+    pub fn with_static_plans(&self, plans: usize) -> Program {
+        let static_plans = Some(plans);
+        self.with_module(self.0.module.clone(), Setting { static_plans, ..self.setting() })
     }
 
     /// Whether it makes plans.
@@ -241,6 +250,7 @@ impl Program {
             fails: inner.forced.as_ref().map(|forced| forced.number()),
             strict_fusion: inner.strict_fusion,
             max_kept: inner.executor.as_ref().and_then(Executor::max_kept),
+            static_plans: inner.executor.as_ref().and_then(Executor::static_plans),
             limits: inner.limits.clone(),
         }
     }
@@ -553,6 +563,7 @@ impl Inner {
             executor: setting.plans.map(|kinds| {
                 Executor::new(forced.clone(), device.is_some(), kinds, setting.contract)
                     .keeping_at_most(setting.max_kept)
+                    .with_static_plans(setting.static_plans)
             }),
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),

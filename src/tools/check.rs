@@ -11,10 +11,10 @@ use super::inputs::InputOptions;
 use super::io::{Io, Kept};
 use super::load::{detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with};
 use super::numerics::Numerics;
-use super::prepare::{DeviceOptions, GuardOptions, PlanOptions};
+use super::prepare::{DeviceOptions, GuardOptions, PlanOptions, StrategyOptions};
 use super::progress::Progress;
 use super::threads::ThreadOptions;
-use super::{check_aliases, check_model, check_passes, prepare, raises};
+use super::{check_aliases, check_model, check_passes, check_types, prepare, raises};
 use crate::backends::{Backend, FusionReport};
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
 use crate::dialects::{Registry, Run, Strictness};
@@ -88,6 +88,9 @@ pub struct Options {
     /// difference is an error
     #[arg(long)]
     audit: bool,
+    /// Compare what the ops of plans give with the types that the graphs of plans say; a difference is an error
+    #[arg(long)]
+    types: bool,
     /// How tensor arguments lie in memory: answers are the same
     #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
     order: Order,
@@ -112,8 +115,8 @@ pub struct Configuration {
     toolkit: Toolkit,
     device: Option<Arc<dyn Backend>>,
     passes: Option<Pipeline>,
-    /// Whether programs get plans.
-    planned: bool,
+    /// Which plans are made; None for none.
+    planned: Option<StrategyOptions>,
     guards: GuardOptions,
     /// Whether small fusion groups get compiled backwards.
     small_gradients: bool,
@@ -121,6 +124,7 @@ pub struct Configuration {
     each: bool,
     aliases: bool,
     audit: bool,
+    types: bool,
     order: Order,
     seed: u64,
     grad: bool,
@@ -134,13 +138,14 @@ impl Configuration {
             toolkit,
             device: None,
             passes: None,
-            planned: false,
+            planned: None,
             guards: GuardOptions::default(),
             small_gradients: false,
             settings: Settings::default(),
             each: false,
             aliases: false,
             audit: false,
+            types: false,
             order: Order::Recorded,
             seed: 0,
             grad: false,
@@ -156,7 +161,11 @@ impl Configuration {
 
     /// The same with plans, of which a guard misses though it holds.
     pub fn failing_guard(self, number: usize) -> Configuration {
-        Configuration { planned: true, guards: GuardOptions::failing(number), ..self }
+        Configuration {
+            planned: Some(StrategyOptions::default()),
+            guards: GuardOptions::failing(number),
+            ..self
+        }
     }
 
     fn of(options: &Options, io: &mut Io<'_>) -> Result<Configuration> {
@@ -165,10 +174,10 @@ impl Configuration {
         let verify = options.verify_each.then(Strictness::default);
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
-        let Options { check_each: each, aliases, audit, order, seed, grad, .. } = *options;
+        let Options { check_each: each, aliases, audit, types, order, seed, grad, .. } = *options;
         let limits = options.limits.clone();
         let toolkit = io.toolkit_with(&options.dialect)?;
-        let planned = options.plans.wanted(&options.passes);
+        let planned = options.plans.strategy(&options.passes);
         let (small_gradients, guards) = (options.small_gradients, options.guards);
         Ok(Configuration {
             toolkit,
@@ -181,6 +190,7 @@ impl Configuration {
             each,
             aliases,
             audit,
+            types,
             order,
             seed,
             grad,
@@ -197,7 +207,7 @@ impl Configuration {
             passes: Some(passes.clone()),
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
-            planned: false,
+            planned: None,
             limits: self.limits.clone(),
             ..*self
         };
@@ -212,7 +222,10 @@ impl Configuration {
         let settings = Settings { roots, ..self.settings.clone() };
         let program = prepare::transformed(&program, passes, settings, &case.name, &mut std::io::sink())?;
         let program = if self.small_gradients { program.differentiating_from(0) } else { program };
-        Ok(self.guards.apply(if self.planned { program.planned() } else { program }))
+        Ok(self.guards.apply(match self.planned {
+            Some(strategy) => strategy.planned(program),
+            None => program,
+        }))
     }
 }
 
@@ -460,6 +473,7 @@ pub(super) fn plans_json(report: &PlanReport) -> Json {
         "outdated": report.outdated,
         "evicted": report.evicted,
         "recording": report.recording,
+        "open": report.open,
         "kept_bytes": report.kept_bytes,
         "packed": report.packed,
         "shared_packs": report.shared_packs,
@@ -665,11 +679,15 @@ fn answer(
     }
     let before = configuration.aliases.then(|| check_aliases::Before::of(args));
     let wrt = gradients::prepare(case, &program, args)?;
+    let given = configuration.types.then(|| check_types::Given::watch(&run));
     let result = program.run(&case.entry, args.to_vec(), &run);
     if let Ok(value) = &result {
         *learned = gradients::backward(case, &program, value, &wrt, &run)?;
     }
     *reports = (program.fusion_report(), program.plan_report());
+    if let Some(given) = given {
+        given.compare(&program)?;
+    }
     Ok(match result {
         Ok(value) => {
             // Python, for which answers are recorded, takes text from the program as UTF-8.

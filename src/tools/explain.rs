@@ -15,7 +15,7 @@ use super::load::load_shown;
 use super::making;
 use super::numerics::Numerics;
 use super::observe::{Event, Watch, kernel_name};
-use super::prepare::{self, ChangeOptions, DeviceOptions, GuardOptions, KeptOptions, PlanOptions};
+use super::prepare::{self, ChangeOptions, DeviceOptions, GuardOptions, KeptOptions, StrategyOptions};
 use super::table::{Table, bytes, time};
 use super::threads::ThreadOptions;
 use super::trace::bytes_of;
@@ -56,6 +56,9 @@ pub struct Options {
     /// then show what they expected and what they found
     #[arg(long, value_name = "WORDS")]
     again: Vec<String>,
+    /// Call it with other inputs first, as for --again: a plan that leaves sizes open is made after plans for some
+    #[arg(long, value_name = "WORDS")]
+    before: Vec<String>,
     /// Calls with their backward, of gradients by what bears these names: 'x,conv1.*'
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     wrt: Vec<String>,
@@ -66,6 +69,8 @@ pub struct Options {
     device: DeviceOptions,
     #[command(flatten)]
     guards: GuardOptions,
+    #[command(flatten)]
+    strategy: StrategyOptions,
     #[command(flatten)]
     kept: KeptOptions,
     #[command(flatten)]
@@ -121,11 +126,12 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
-    let mut others = Vec::new();
-    for text in &options.again {
+    let parse = |text: &String, io: &mut Io<'_>| {
         let words = InputOptions { input: vec![text.clone()], args: Vec::new() };
-        others.push(words.resolve(&loaded, &entry, io)?);
-    }
+        words.resolve(&loaded, &entry, io)
+    };
+    let before = options.before.iter().map(|text| parse(text, io)).collect::<Result<Vec<_>>>()?;
+    let others = options.again.iter().map(|text| parse(text, io)).collect::<Result<Vec<_>>>()?;
     let name = options.file.display().to_string();
     let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
     let limits = options.changes.limits(toolkit.passes())?;
@@ -133,7 +139,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         Settings { log: log.clone(), limits: limits.clone(), ..prepare::called(&loaded.program, &entry) };
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = prepare::placed(program, options.device.open(io)?.as_ref());
-    let program = options.guards.apply(PlanOptions::default().apply(program, prepare::DEFAULT));
+    let program = options.guards.apply(options.strategy.planned(program));
     let program = options.kept.apply(program).logging(&log).limiting(&limits);
     let call = |given: &inputs::Inputs, run: &Run, io: &Io<'_>| {
         let arguments = given.values(options.seed, io.directory)?;
@@ -144,6 +150,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         let answer = program.run(&entry, arguments, run)?;
         grad::gradients(&answer, &wanted, run, |_| ()).map(drop)
     };
+    before.iter().try_for_each(|other| call(other, &run, io))?;
     if !others.is_empty() {
         call(&given, &run, io)?;
     }
@@ -248,7 +255,7 @@ fn of_plan(function: Symbol, graph: &Graph, seen: &Seen) -> String {
         let kernel = fusion::subgraph(graph, op).map(|body| kernel_name(body)).unwrap_or_default();
         let cells = [graph.kind(op).as_str().to_string(), kernel, result(graph, op)];
         table.row(cells.into_iter().chain([bytes(cost.bytes), time(mean.as_secs_f64())]));
-        if graph.kind(op) == layer::RESTORE {
+        if layer::is_restore(graph.kind(op).as_str()) {
             borders.extend(border(graph, op));
         }
     }

@@ -8,6 +8,7 @@ pub mod check_aliases;
 mod check_model;
 pub mod check_passes;
 mod check_strides;
+pub mod check_types;
 pub mod cli;
 mod curve;
 pub mod debug_state;

@@ -75,7 +75,7 @@ impl GradientOptions {
         }
         let pipeline = self.numerics.checked_pipeline(DEFAULT, io)?;
         let name = file.display().to_string();
-        Ok(transformed(program, &pipeline, Settings::default(), &name, io.err)?.planned())
+        Ok(plans.strategy.planned(transformed(program, &pipeline, Settings::default(), &name, io.err)?))
     }
 }
 
@@ -86,17 +86,67 @@ pub struct PlanOptions {
     /// default passes only
     #[arg(long)]
     no_plans: bool,
+    #[command(flatten)]
+    strategy: StrategyOptions,
+}
+
+/// Which sizes plans are made for.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct StrategyOptions {
+    /// How many kinds of arguments that differ in sizes alone have plans of their own, and how many plans are kept: 'static:2,dynamic:10'
+    /// makes two, then one that leaves sizes open; 'dynamic:10' leaves them open from the first; 'static:32' never does
+    #[arg(long, value_name = "STRATEGY", value_parser = strategy)]
+    fusion_strategy: Option<Strategy>,
+}
+
+/// A fusion strategy, as PyTorch has it.
+#[derive(Clone, Copy, Debug)]
+struct Strategy {
+    /// Plans for kinds of arguments that differ in sizes alone.
+    own: usize,
+    /// Plans of a function that are kept.
+    kept: usize,
+}
+
+fn strategy(text: &str) -> Result<Strategy, String> {
+    let wrong = || format!("'{text}' is not a strategy: write 'static:2,dynamic:10', or one of the two");
+    let (mut own, mut kept, mut opens) = (0usize, 0usize, false);
+    for part in text.split(',') {
+        let (name, depth) = part.trim().split_once(':').ok_or_else(wrong)?;
+        let depth: usize = depth.trim().parse().map_err(|_| wrong())?;
+        match name.trim() {
+            "static" if opens => return Err("plans that leave sizes open come last".to_string()),
+            "static" => own = own.saturating_add(depth),
+            "dynamic" => opens |= depth > 0,
+            _ => return Err(wrong()),
+        }
+        kept = kept.saturating_add(depth);
+    }
+    Ok(Strategy { own: if opens { own } else { usize::MAX }, kept })
 }
 
 impl PlanOptions {
     /// The program as the command runs it after passes of this name.
     pub fn apply(self, program: Program, passes: &str) -> Program {
-        if self.wanted(passes) { program.planned() } else { program }
+        match self.strategy(passes) {
+            Some(strategy) => strategy.planned(program),
+            None => program,
+        }
     }
 
-    /// Whether there are plans after passes of this name.
-    pub fn wanted(self, passes: &str) -> bool {
-        !self.no_plans && passes == DEFAULT
+    /// Which plans are made after passes of this name; None for none.
+    pub fn strategy(self, passes: &str) -> Option<StrategyOptions> {
+        (!self.no_plans && passes == DEFAULT).then_some(self.strategy)
+    }
+}
+
+impl StrategyOptions {
+    /// The program with plans.
+    pub fn planned(self, program: Program) -> Program {
+        match self.fusion_strategy {
+            Some(Strategy { own, kept }) => program.planned_for(kept).with_static_plans(own),
+            None => program.planned(),
+        }
     }
 }
 

@@ -107,7 +107,7 @@ impl Profiles {
 fn joined(a: &Type, b: &Type) -> Type {
     let (TypeKind::Tensor(a), TypeKind::Tensor(b)) = (a.kind(), b.kind()) else { return Type::tensor() };
     let mut both = merge_tensors(a, b);
-    both.strides = both.strides.filter(|strides| strides.iter().all(Option::is_some));
+    both.strides = both.strides.filter(|strides| strides.iter().all(|stride| stride.known().is_some()));
     Type::new(TypeKind::Tensor(both))
 }
 

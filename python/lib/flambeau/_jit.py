@@ -216,13 +216,18 @@ _planning = {"executor": True, "mode": True}
 
 def _set_plan_limit() -> None:
     depth = sum(depth for _, depth in _strategy)
-    _flambeau.set_plan_limit(depth if all(_planning.values()) else 0)
+    behaviors = [behavior for behavior, depth in _strategy if depth > 0]
+    # What stands behind the first DYNAMIC is for sizes that are open.
+    first = behaviors.index("DYNAMIC") if "DYNAMIC" in behaviors else None
+    own = None if first is None else sum([depth for _, depth in _strategy if depth > 0][:first])
+    _flambeau.set_plan_limit(depth if all(_planning.values()) else 0, own)
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Sets how many plans of a function are kept, each for one kind of arguments: the sum of the depths. Gives what was before.
+    """Sets how many plans of a function are kept: the sum of the depths. Gives what was before.
 
-    Plans of Flambeau are for one set of sizes each, so that STATIC and DYNAMIC mean the same.
+    Kinds of arguments that differ in sizes alone have plans of their own first, as many as STATIC says; then one plan is made that leaves
+    the sizes open which differ (DYNAMIC). Without DYNAMIC every kind has its own.
     """
     global _strategy
     for behavior, depth in strategy:

@@ -395,7 +395,8 @@ impl PyValue {
         self.look(|state| {
             state.graph.ty(self.value).as_tensor().is_some_and(|t| {
                 let known = t.sizes.as_ref().is_some_and(|s| s.iter().all(|d| d.known().is_some()));
-                let strided = t.strides.as_ref().is_some_and(|s| s.iter().all(Option::is_some));
+                let strided =
+                    t.strides.as_ref().is_some_and(|s| s.iter().all(|stride| stride.known().is_some()));
                 t.dtype.is_some() && t.device.is_some() && known && strided
             })
         })

@@ -1,7 +1,7 @@
 //! Types of values as Python sees them: objects of `flambeau._types.Type`, each with its text, kind and parts.
 
 use crate::errors;
-use flambeau::ir::{Dim, Type, TypeKind, parse_type};
+use flambeau::ir::{Stride, Type, TypeKind, parse_type};
 use pyo3::BoundObject;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -28,14 +28,10 @@ type TensorFacts = (Option<&'static str>, Option<Vec<Option<i64>>>, Option<Vec<O
 
 fn tensor(ty: &Type) -> Option<TensorFacts> {
     let tensor = ty.as_tensor()?;
-    let size = |dim: &Dim| match dim {
-        Dim::Known(n) => Some(*n),
-        Dim::Symbol(_) | Dim::Unknown => None,
-    };
     Some((
         tensor.dtype.map(|dtype| dtype.type_name()),
-        tensor.sizes.as_ref().map(|sizes| sizes.iter().map(size).collect()),
-        tensor.strides.as_ref().map(|strides| strides.to_vec()),
+        tensor.sizes.as_ref().map(|sizes| sizes.iter().map(|dim| dim.known()).collect()),
+        tensor.strides.as_ref().map(|strides| strides.iter().map(Stride::known).collect()),
         tensor.device.as_ref().map(|device| device.to_string()),
     ))
 }

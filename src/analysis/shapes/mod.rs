@@ -7,14 +7,15 @@ mod items;
 use self::containers::{Containers, Standing, is_container};
 use self::items::Items;
 use crate::dialects::prim::constant;
-use crate::dialects::shapes::{Known, Operands, infer};
+use crate::dialects::shapes::open::{OpenSizes, by_numbers, has_open};
+use crate::dialects::shapes::{Known, Operands, infer, of_tensor};
 use crate::dialects::{Effects, Fact, Family, Op, Registry, Run, Variant, resolve};
 use crate::eval;
 use crate::ir::{BlockId, Dim, Graph, OpId, TensorType, Type, ValueId};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// A loop's carried values are joined so often before everything that still changes counts as unknown.
@@ -29,19 +30,20 @@ const VISITS: (usize, usize) = (16, 20_000);
 pub type Meanings<'a> = &'a dyn Fn(&Op) -> Option<Arc<Graph>>;
 
 /// Works out what is known of every value, by value. `inputs` has one item an input of the graph; symbols handed out
-/// count down from below `symbols`.
+/// count down from below `symbols`. `open` says what is known of open sizes, and takes those that are made of them.
 pub fn propagate(
     registry: &Registry,
     graph: &Graph,
     inputs: &[Known],
     symbols: &Cell<i64>,
+    open: Option<&OpenSizes>,
     meanings: Meanings<'_>,
 ) -> Vec<Known> {
-    run(registry, graph, inputs, symbols, meanings, 0)
+    run((registry, open), graph, inputs, symbols, meanings, 0)
 }
 
 fn run(
-    registry: &Registry,
+    (registry, open): (&Registry, Option<&OpenSizes>),
     graph: &Graph,
     inputs: &[Known],
     symbols: &Cell<i64>,
@@ -50,6 +52,7 @@ fn run(
 ) -> Vec<Known> {
     let mut state = State {
         registry,
+        open,
         graph,
         symbols,
         meanings,
@@ -75,8 +78,17 @@ fn run(
     state.finish()
 }
 
+/// A tensor of one number.
+#[derive(Clone)]
+enum Number {
+    Known(Tensor),
+    /// An int64 that is an open size.
+    Open(Dim),
+}
+
 struct State<'a> {
     registry: &'a Registry,
+    open: Option<&'a OpenSizes>,
     graph: &'a Graph,
     symbols: &'a Cell<i64>,
     meanings: Meanings<'a>,
@@ -89,7 +101,7 @@ struct State<'a> {
     /// Values that are never read: they stand where a branch has none to give.
     never: HashSet<ValueId>,
     /// Tensors of one number that is known: traced programs compute sizes with them.
-    numbers: HashMap<ValueId, Tensor>,
+    numbers: HashMap<ValueId, Number>,
     containers: Containers,
     /// By the number of what is written to.
     items: HashMap<usize, Items>,
@@ -242,7 +254,10 @@ impl State<'_> {
             self.keep_numbers(op, &values);
             return Some(values.iter().map(Known::of_value).collect());
         }
-        let call = Operands::new(&row, operands, self.symbols);
+        if let Some(found) = self.open_number(op, &row, operands) {
+            return Some(found);
+        }
+        let call = Operands { open: self.open, ..Operands::new(&row, operands, self.symbols) };
         if let Some(results) = infer(&call) {
             return Some(results);
         }
@@ -250,8 +265,14 @@ impl State<'_> {
             Family::Host => arithmetic(&row, operands),
             Family::Composite if self.depth < MAX_MEANINGS => {
                 let meaning = (self.meanings)(&row)?;
-                let known =
-                    run(self.registry, &meaning, operands, self.symbols, self.meanings, self.depth + 1);
+                let known = run(
+                    (self.registry, self.open),
+                    &meaning,
+                    operands,
+                    self.symbols,
+                    self.meanings,
+                    self.depth + 1,
+                );
                 let results: Vec<Known> =
                     meaning.outputs().iter().map(|v| known[v.index()].clone()).collect();
                 match (row.schema().ok()?.returns.len(), results.as_slice()) {
@@ -270,7 +291,7 @@ impl State<'_> {
                 && is_number(tensor)
                 && self.is_only_read(result)
             {
-                self.numbers.insert(result, tensor.clone());
+                self.numbers.insert(result, Number::Known(tensor.clone()));
             }
         }
     }
@@ -300,7 +321,8 @@ impl State<'_> {
             return None;
         }
         let value = |(operand, known): (&ValueId, &Known)| match self.numbers.get(operand) {
-            Some(tensor) => Some(Value::Tensor(tensor.clone())),
+            Some(Number::Known(tensor)) => Some(Value::Tensor(tensor.clone())),
+            Some(Number::Open(_)) => None,
             None => number_of(known),
         };
         let values = given.iter().zip(operands).map(value).collect::<Option<Vec<Value>>>()?;
@@ -311,6 +333,65 @@ impl State<'_> {
             _ => false,
         };
         results.iter().all(is_one).then(|| results.into_iter().collect())
+    }
+
+    /// The same where some number is an open size: the kernel is asked for several numbers in its place.
+    fn open_number(&mut self, op: OpId, row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
+        let open = self.open?;
+        let wraps = row.def().facts.contains(&Fact::WrapsNumber);
+        let computes = matches!(row.def().family, Family::Elementwise | Family::Host);
+        let harmless = Effects::MAY_RAISE | Effects::IDENTITY;
+        if !(computes || wraps) || row.variant() != Variant::Plain || !harmless.contains(row.def().effects) {
+            return None;
+        }
+        let (given, zero) = (self.graph.operands(op), int_tensor(0)?);
+        let number = |(operand, known): (&ValueId, &Known)| match self.numbers.get(operand) {
+            Some(Number::Known(tensor)) => (Known::Nothing, Some(tensor.clone())),
+            Some(Number::Open(dim)) => (Known::Int(*dim), Some(zero.clone())),
+            None => (known.clone(), None),
+        };
+        let (known, tensors): (Vec<Known>, Vec<Option<Tensor>>) =
+            given.iter().zip(operands).map(number).unzip();
+        if !known
+            .iter()
+            .any(|known| matches!(known, Known::Int(Dim::Open(_)) | Known::Ints(_)) && has_open(known))
+        {
+            return None;
+        }
+        // Which results are tensors.
+        let are_tensors = RefCell::new(Vec::new());
+        let rule = |known: &[Known]| {
+            let value = |(known, tensor): (&Known, &Option<Tensor>)| match (known, tensor) {
+                (Known::Int(Dim::Known(n)), Some(_)) => int_tensor(*n).map(Value::Tensor),
+                (_, Some(tensor)) => Some(Value::Tensor(tensor.clone())),
+                (known, None) => number_of(known),
+            };
+            let values = known.iter().zip(&tensors).map(value).collect::<Option<Vec<Value>>>()?;
+            let results = eval::call(row, &values, Default::default(), &Run::silent()).ok()?;
+            *are_tensors.borrow_mut() = results.iter().map(|v| matches!(v, Value::Tensor(_))).collect();
+            let number = |value: &Value| match value {
+                Value::Tensor(t) if is_number(t) && t.dtype() == DType::I64 => {
+                    Some(Known::Int(Dim::Known(t.item().ok()?.to_i64())))
+                }
+                Value::Int(_) | Value::Float(_) | Value::Bool(_) => Some(Known::of_value(value)),
+                _ => None,
+            };
+            results.iter().map(number).collect()
+        };
+        let found = by_numbers(open, &known, &rule)?;
+        let results = self.graph.results(op).into_iter().zip(found).zip(are_tensors.into_inner());
+        let one = |((result, known), is_tensor): ((ValueId, Known), bool)| {
+            if !is_tensor {
+                return known;
+            }
+            if let Known::Int(dim @ (Dim::Open(_) | Dim::Known(_))) = known
+                && self.is_only_read(result)
+            {
+                self.numbers.insert(result, Number::Open(dim));
+            }
+            Known::Tensor(of_tensor(&zero))
+        };
+        Some(results.map(one).collect())
     }
 
     fn branch(&mut self, op: OpId) {
@@ -447,6 +528,11 @@ fn item(operands: &[Known]) -> Option<Known> {
 /// Whether a tensor is one number that programs compute sizes with.
 fn is_number(tensor: &Tensor) -> bool {
     tensor.rank() == 0 && tensor.is_plain() && !tensor.requires_grad()
+}
+
+/// A tensor of one int64.
+fn int_tensor(n: i64) -> Option<Tensor> {
+    Tensor::full(DType::I64, &[], Scalar::Int(n)).ok()
 }
 
 /// The value that a number, a text or a list of ints is known to be.

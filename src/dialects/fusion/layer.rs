@@ -50,6 +50,8 @@ pub const NORM_SHIFT: &str = "fusion::norm_shift";
 pub const ATTENTION: &str = "fusion::attention";
 /// Gives a tensor the strides that it would have had.
 pub const RESTORE: &str = "fusion::restore_strides";
+/// The same by the format that the strides have.
+pub const RESTORE_FORMAT: &str = "fusion::restore_format";
 /// The class of packed layers.
 pub const CLASS: &str = "__torch__.torch.classes.fusion.Layer";
 
@@ -57,6 +59,11 @@ pub const CLASS: &str = "__torch__.torch.classes.fusion.Layer";
 pub const ROW_MAJOR: i64 = 0;
 /// PyTorch's code of memory with channels innermost.
 pub const CHANNELS_LAST: i64 = 2;
+
+/// Whether an op gives a tensor the strides that it would have had.
+pub fn is_restore(kind: &str) -> bool {
+    kind == RESTORE || kind == RESTORE_FORMAT
+}
 
 /// Which operand of [`CONV`] and [`CONV_INTO`] are the channels' factors.
 pub const GATE: usize = 3;
@@ -143,6 +150,9 @@ pub static OPS: &[OpDef] = &[
     view("fusion::restore_strides(Tensor(a) self, int[] strides) -> Tensor(a)", run::restore)
         .facts(&[Fact::MayCopy])
         .doc("The tensor with such strides: itself where they are the same, else a copy."),
+    view("fusion::restore_format(Tensor(a) self, int memory_format) -> Tensor(a)", run::restore_format)
+        .facts(&[Fact::MayCopy])
+        .doc("The same with the strides of rows (0), or those of images whose channels are innermost (2)."),
 ];
 
 /// The class of packed layers.

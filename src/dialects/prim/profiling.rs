@@ -115,18 +115,22 @@ fn of_this_type(known: &TensorType, tensor: &Tensor, records: bool) -> bool {
         && says(known.requires_grad, records && tensor.requires_grad())
         && known.sizes.as_deref().is_none_or(|own| {
             own.len() == sizes.len()
-                && own.iter().zip(sizes.iter()).all(|(own, n)| own.known().is_none_or(|own| own == *n))
+                && own.iter().zip(sizes.iter()).all(|(own, n)| match own {
+                    Dim::Known(own) => own == n,
+                    Dim::Open(_) => *n > 1,
+                    Dim::Symbol(_) | Dim::Unknown => true,
+                })
                 && same_symbols(own, &sizes)
         })
         && known.strides.as_deref().is_none_or(|own| {
             own.len() == strides.len()
-                && own.iter().zip(strides.iter()).all(|(own, n)| own.is_none_or(|own| own == *n))
+                && own.iter().zip(strides.iter()).all(|(own, n)| own.known().is_none_or(|own| own == *n))
         })
 }
 
 /// Whether equal symbols stand for equal sizes.
 fn same_symbols(dims: &[Dim], sizes: &[i64]) -> bool {
-    let symbol = |dim: &Dim| matches!(dim, Dim::Symbol(_));
+    let symbol = |dim: &Dim| matches!(dim, Dim::Symbol(_) | Dim::Open(_));
     let first = |dim: &Dim| dims.iter().position(|other| other == dim);
     dims.iter()
         .enumerate()

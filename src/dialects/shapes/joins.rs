@@ -1,7 +1,7 @@
 //! Making tensors and putting them together.
 
 use super::{Known, Operands, Results, layouts, one, pointwise, wrap};
-use crate::ir::{Dim, TensorType};
+use crate::ir::{Dim, Stride, TensorType};
 use crate::tensor::{DType, Device, channels_last_strides, contiguous_strides};
 
 /// A tensor of the sizes and dtype that are asked for; float32 where none is.
@@ -148,7 +148,8 @@ pub fn stack(operands: &Operands<'_>) -> Results {
         joined[at] = length.and_then(|n| n.checked_mul(count)).map_or(Dim::Unknown, Dim::Known);
         result.strides = layouts::images(&tensors, Some(&joined)).map(|strides| {
             let mut all = strides.to_vec();
-            all.insert(at, length.zip(strides[at]).map(|(n, stride)| n.saturating_mul(stride)));
+            let whole = length.zip(strides[at].known()).map(|(n, stride)| n.saturating_mul(stride));
+            all.insert(at, whole.map_or(Stride::Unknown, Stride::Known));
             all.into_iter().collect()
         });
     }

@@ -2,7 +2,7 @@
 //! layers, samples at grids, bags of rows, padding, windows, Fourier transforms.
 
 use super::{Known, Operands, Results, joins, one, products, trial, wrap};
-use crate::ir::{Dim, TensorType};
+use crate::ir::{Dim, Stride, TensorType};
 use crate::tensor::DType;
 
 /// A result whose layout is left open.
@@ -136,7 +136,8 @@ pub fn sequences(operands: &Operands<'_>) -> Results {
         // Without steps the kernel raises.
         let strides = width.known().zip(a.known()).map(|(width, sequences)| {
             let row = width.max(1);
-            [Some(row), row.checked_mul(sequences.max(1)), Some(1)].into()
+            let step = row.checked_mul(sequences.max(1)).map_or(Stride::Unknown, Stride::Known);
+            [Stride::Known(row), step, Stride::Known(1)].into()
         });
         Some(TensorType { strides, ..result })
     })

@@ -4,7 +4,7 @@
 use super::{Operands, Strides};
 use crate::diag::Result;
 use crate::dialects::Order;
-use crate::ir::{Argument, Dim, TensorType, TypeKind};
+use crate::ir::{Argument, Dim, Stride, TensorType, TypeKind};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::view::{self, dense_like};
 use crate::tensor::{Dims, Layout, channels_last_strides, contiguous_strides};
@@ -12,13 +12,18 @@ use crate::tensor::{Dims, Layout, channels_last_strides, contiguous_strides};
 /// The layout in a type, if it is complete.
 pub fn of_type(ty: &TensorType) -> Option<Layout> {
     let sizes: Vec<i64> = ty.sizes.as_deref()?.iter().map(|d| d.known()).collect::<Option<_>>()?;
-    let strides: Vec<i64> = ty.strides.as_deref()?.iter().copied().collect::<Option<_>>()?;
+    let strides = known_strides(ty)?;
     Layout::strided(&sizes, &strides, 0).ok()
+}
+
+/// The strides of a tensor, where all are numbers.
+pub fn known_strides(ty: &TensorType) -> Option<Vec<i64>> {
+    ty.strides.as_deref()?.iter().map(Stride::known).collect()
 }
 
 /// Strides as types hold them.
 pub fn strides(strides: &[i64]) -> Strides {
-    strides.iter().map(|n| Some(*n)).collect()
+    strides.iter().copied().map(Stride::Known).collect()
 }
 
 /// Sizes, where all are numbers.

@@ -6,6 +6,9 @@ pub mod joins;
 pub mod layers;
 pub mod layouts;
 pub mod lists;
+pub mod open;
+#[cfg(test)]
+mod open_tests;
 pub mod pointwise;
 pub mod products;
 pub mod reductions;
@@ -15,9 +18,10 @@ pub mod views;
 mod tests;
 
 use super::{Fact, Family, LayerPart, Op, OpDef, Variant};
-use crate::ir::{Dim, TensorType, Type, TypeKind};
+use crate::ir::{Dim, Stride, TensorType, Type, TypeKind};
 use crate::tensor::{DType, Device, Tensor};
 use crate::value::Value;
+use open::OpenSizes;
 use std::cell::Cell;
 
 /// What is known of a value before the program runs.
@@ -195,7 +199,7 @@ pub fn of_tensor(tensor: &Tensor) -> TensorType {
         dtype: Some(tensor.dtype()),
         device: Some(tensor.device()),
         sizes: Some(tensor.sizes().iter().map(|n| Dim::Known(*n)).collect()),
-        strides: Some(tensor.strides().iter().map(|n| Some(*n)).collect()),
+        strides: Some(layouts::strides(&tensor.strides())),
         requires_grad: Some(tensor.requires_grad()),
         ..TensorType::default()
     }
@@ -220,7 +224,7 @@ fn differs(known: &TensorType, found: &TensorType) -> Option<String> {
     }
     let strides = found.strides.as_deref().unwrap_or_default();
     if let Some(own) = known.strides.as_deref()
-        && (own.len() != strides.len() || own.iter().zip(strides).any(|(a, b)| a.is_some() && a != b))
+        && (own.len() != strides.len() || own.iter().zip(strides).any(|(a, b)| a.known().is_some() && a != b))
     {
         return Some(format!("has strides {strides:?}, not {own:?}"));
     }
@@ -259,6 +263,8 @@ pub struct Operands<'a> {
     pub symbols: &'a Cell<i64>,
     /// What kernels may be tried on.
     pub trials: Trials,
+    /// What is known of open sizes.
+    pub open: Option<&'a OpenSizes>,
 }
 
 /// What kernels may be tried on where a rule needs a trial.
@@ -276,7 +282,7 @@ pub type Results = Option<Vec<Known>>;
 impl<'a> Operands<'a> {
     /// Operands of which little is tried.
     pub fn new(op: &'a Op, values: &'a [Known], symbols: &'a Cell<i64>) -> Operands<'a> {
-        Operands { op, values, symbols, trials: Trials::Small }
+        Operands { op, values, symbols, trials: Trials::Small, open: None }
     }
 
     /// An argument by its name in the schema.
@@ -511,7 +517,7 @@ pub fn identity(operands: &Operands<'_>, same: bool) -> Results {
 }
 
 /// Strides as types hold them.
-pub type Strides = std::sync::Arc<[Option<i64>]>;
+pub type Strides = std::sync::Arc<[Stride]>;
 
 /// `torch.preserve_format`.
 pub const PRESERVE: i64 = 1;
@@ -523,10 +529,10 @@ pub fn dense(sizes: &[Dim]) -> Option<Strides> {
 
 /// Strides of a tensor without gaps whose dimensions lie so, innermost first.
 fn in_order(sizes: &[Dim], order: impl Iterator<Item = usize>) -> Option<Strides> {
-    let mut strides = vec![None; sizes.len()];
+    let mut strides = vec![Stride::Unknown; sizes.len()];
     let mut step = 1i64;
     for dim in order {
-        strides[dim] = Some(step);
+        strides[dim] = Stride::Known(step);
         step = step.checked_mul(sizes[dim].known()?.max(1))?;
     }
     Some(strides.into())
@@ -538,8 +544,8 @@ fn is_dense(tensor: &TensorType) -> bool {
 }
 
 /// Whether strides leave no gaps and no element lies at two places, whatever the order of dimensions.
-fn is_packed(sizes: &[Dim], strides: &[Option<i64>]) -> bool {
-    let known = sizes.iter().zip(strides).map(|(size, stride)| Some(((*stride)?, size.known()?)));
+fn is_packed(sizes: &[Dim], strides: &[Stride]) -> bool {
+    let known = sizes.iter().zip(strides).map(|(size, stride)| Some((stride.known()?, size.known()?)));
     let Some(mut known) = known.collect::<Option<Vec<(i64, i64)>>>() else { return false };
     if known.iter().any(|(_, size)| *size == 0) {
         return false;
@@ -578,6 +584,36 @@ pub fn has_rule(def: &OpDef) -> bool {
 
 /// What the op's row says of its results: by its own rule, or by that of its family.
 pub fn infer(operands: &Operands<'_>) -> Results {
+    let Some(open) = operands.open.filter(|_| operands.values.iter().any(open::has_open)) else {
+        return infer_numbers(operands);
+    };
+    let symbols = Cell::new(operands.symbols.get());
+    let rule =
+        |values: &[Known]| infer_numbers(&Operands { values, symbols: &symbols, open: None, ..*operands });
+    let found = open::by_numbers(open, operands.values, &rule).map(|found| named(operands, found));
+    found.or_else(|| infer_numbers(operands))
+}
+
+/// Sizes of which nothing is known get symbols: what follows from one of them is found by it. So do symbols that a rule made.
+fn named(operands: &Operands<'_>, found: Vec<Known>) -> Vec<Known> {
+    let last = operands.symbols.get();
+    let name = |dim: &Dim| match dim {
+        Dim::Unknown => operands.fresh(),
+        Dim::Symbol(n) if *n < last => operands.fresh(),
+        other => *other,
+    };
+    let one = |known: Known| match known {
+        Known::Tensor(t) => {
+            let sizes = t.sizes.as_ref().map(|sizes| sizes.iter().map(name).collect());
+            Known::Tensor(TensorType { sizes, ..t })
+        }
+        other => other,
+    };
+    found.into_iter().map(one).collect()
+}
+
+/// The same where no operand has open sizes, or nothing is known of them.
+fn infer_numbers(operands: &Operands<'_>) -> Results {
     let op = operands.op;
     let schema = op.schema().ok()?;
     // What is written to keeps its dtype; an in-place form keeps its sizes too.

@@ -31,7 +31,10 @@ pub fn elementwise(operands: &Operands<'_>) -> Results {
     // A constant of rank 0 counts as a number there; whether it is a constant is not known here.
     let ranks_high = |second: &TensorType, first: &TensorType| {
         let kind = |t: &TensorType| t.dtype.map(|d| (d.is_complex(), d.is_floating()));
-        second.sizes.as_deref().is_none_or(|s| s.is_empty()) && kind(second) != kind(first)
+        let may_be_one = |t: &TensorType| t.sizes.as_deref().is_none_or(|s| s.is_empty());
+        // Of the same kind it would count only beside another tensor without dimensions.
+        let counts = may_be_one(first) && second.dtype != first.dtype;
+        may_be_one(second) && (counts || kind(second) != kind(first))
     };
     if let ([first, second], true) =
         (tensors.as_slice(), operands.op.def().facts.contains(&Fact::ConstantIsNumber))

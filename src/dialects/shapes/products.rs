@@ -88,8 +88,7 @@ pub fn attention(operands: &Operands<'_>) -> Results {
     let sizes = [before, &[*features]].concat();
     let same = sizes == q;
     let found = operands.result(&operands.common(), query.dtype, Some(sizes));
-    let last_dense =
-        |t: &&TensorType| t.strides.as_deref().and_then(|s| s.last().copied()).flatten() == Some(1);
+    let last_dense = |t: &&TensorType| t.strides.as_deref().and_then(|s| s.last()?.known()) == Some(1);
     let dropped = operands.get("dropout_p").is_some_and(|p| *p != Known::Float(0.0));
     let known = !dropped && [query, key, value].iter().all(|t| t.strides.is_some());
     let rank4 = q.len() == 4 && [query, key, value].iter().all(last_dense);
@@ -101,8 +100,16 @@ pub fn attention(operands: &Operands<'_>) -> Results {
     one(TensorType { strides, ..found })
 }
 
+/// Attention of several heads with its projections: a row of features for each row of queries; no weights where none are needed.
+pub fn multi_head(operands: &Operands<'_>) -> Results {
+    let query = operands.first()?;
+    let sizes = query.sizes.as_ref().map(|sizes| sizes.to_vec());
+    let weights = if operands.bool("need_weights") == Some(false) { Known::None } else { Known::Nothing };
+    Some(vec![Known::Tensor(operands.result(&operands.common(), query.dtype, sizes)), weights])
+}
+
 /// Strides of a new tensor that lies as another one does.
-fn like(ty: &TensorType) -> Option<std::sync::Arc<[Option<i64>]>> {
+fn like(ty: &TensorType) -> Option<super::Strides> {
     Some(layouts::strides(&dense_like(&layouts::of_type(ty)?).strides))
 }
 

@@ -254,7 +254,7 @@ struct How {
 fn value(ty: &Type, known: &Known, how: How, room: &mut i64) -> Option<Value> {
     let number = |d: &Dim| match d {
         Dim::Known(n) => Some(*n),
-        Dim::Symbol(_) => how.probe,
+        Dim::Symbol(_) | Dim::Open(_) => how.probe,
         Dim::Unknown => None,
     };
     Some(match known {
@@ -309,7 +309,7 @@ fn outcome(operands: &Operands<'_>, value: &Value, alike: bool) -> Known {
         Value::Tensor(t) => {
             let sizes = t.sizes().iter().map(|n| Dim::Known(*n)).collect();
             let typed = operands.result(&operands.common(), Some(t.dtype()), Some(sizes));
-            let strides = alike.then(|| t.strides().iter().map(|n| Some(*n)).collect());
+            let strides = alike.then(|| layouts::strides(&t.strides()));
             Known::Tensor(TensorType { strides, ..typed })
         }
         Value::List(list) if list.element_type().is_tensor() => {
@@ -320,6 +320,8 @@ fn outcome(operands: &Operands<'_>, value: &Value, alike: bool) -> Known {
         }
         Value::Int(x) => Known::Int(Dim::Known(*x)),
         Value::Bool(x) => Known::Bool(*x),
+        Value::Device(x) => Known::Device((**x).clone()),
+        Value::Str(x) => Known::Str(x.to_string()),
         _ => Known::Nothing,
     }
 }

@@ -47,7 +47,7 @@ fn with_order(operands: &Operands<'_>, order: impl Fn(usize) -> Option<Vec<usize
     let Some(sizes) = first.sizes.as_deref() else { return one(operands.looking(first, None)) };
     let Some(order) = order(sizes.len()) else { return one(operands.looking(first, None)) };
     let moved = order.iter().map(|n| sizes.get(*n).copied()).collect::<Option<Vec<Dim>>>()?;
-    let strides = first.strides.as_ref().and_then(|s| order.iter().map(|n| s.get(*n).copied()).collect());
+    let strides = first.strides.as_ref().and_then(|s| order.iter().map(|n| s.get(*n).cloned()).collect());
     one(TensorType { strides, ..operands.looking(first, Some(moved)) })
 }
 
@@ -312,7 +312,7 @@ pub fn ravel(operands: &Operands<'_>) -> Results {
 /// Sizes and strides as they are asked for.
 pub fn as_strided(operands: &Operands<'_>) -> Results {
     let first = operands.first()?;
-    let strides = operands.ints("stride").map(|s| s.into_iter().map(Some).collect());
+    let strides = operands.ints("stride").map(|s| layouts::strides(&s));
     one(TensorType { strides, ..operands.looking(first, operands.dims("size")) })
 }
 
@@ -438,7 +438,7 @@ pub fn sizes(operands: &Operands<'_>) -> Results {
 /// What a program asks of a tensor: its strides, or one of them.
 pub fn strides(operands: &Operands<'_>) -> Results {
     let strides = operands.first()?.strides.as_deref()?;
-    let strides = strides.iter().map(|stride| stride.map(Dim::Known)).collect::<Option<Vec<_>>>()?;
+    let strides = strides.iter().map(|stride| stride.known().map(Dim::Known)).collect::<Option<Vec<_>>>()?;
     match operands.int("dim") {
         Some(dim) => Some(vec![Known::Int(*strides.get(wrap(dim, strides.len())?)?)]),
         None if operands.get("dim").is_some() => None,

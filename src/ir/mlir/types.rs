@@ -55,7 +55,10 @@ fn write_tensor(out: &mut String, tensor: &TensorType) -> Option<()> {
     }
     let (element, _) = ELEMENTS.iter().find(|(_, dtype)| Some(*dtype) == tensor.dtype)?;
     let sizes = tensor.sizes.as_deref()?;
-    if sizes.iter().any(|size| matches!(size, Dim::Symbol(_)) || size.known().is_some_and(|n| n < 0)) {
+    if sizes
+        .iter()
+        .any(|size| matches!(size, Dim::Symbol(_) | Dim::Open(_)) || size.known().is_some_and(|n| n < 0))
+    {
         return None;
     }
     out.push_str("tensor<");

@@ -4,7 +4,7 @@
 use super::lexer::{Cursor, Parsed, TextError};
 use crate::diag::{Result, nearest};
 use crate::ir::types::{TensorType, TypeParameter};
-use crate::ir::{Dim, Symbol, Type, TypeKind};
+use crate::ir::{Dim, Stride, Symbol, Type, TypeKind};
 use crate::tensor::{DType, Device};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -387,6 +387,7 @@ fn opens_refinement(cursor: &Cursor, in_schema: bool) -> bool {
             ahead.skip_space();
             !in_schema || ahead.peek() == b','
         }
+        b's' if ahead.peek_at(1).is_ascii_digit() => true,
         _ => ["SS(", "strides", "requires_grad", "device"].iter().any(|word| ahead.looking_at(word)),
     }
 }
@@ -433,6 +434,8 @@ fn read_refinement(
             cursor.skip_space();
             sizes.push(Dim::Symbol(cursor.integer()?));
             cursor.expect(b')')?;
+        } else if let Some(open) = read_open(cursor)? {
+            sizes.push(Dim::Open(open));
         } else if cursor.peek() == b'-' || cursor.peek().is_ascii_digit() {
             sizes.push(Dim::Known(cursor.integer()?));
         } else {
@@ -452,7 +455,7 @@ fn read_property(cursor: &mut Cursor, tensor: &mut TensorType) -> Parsed<()> {
     let property = cursor.name();
     if !matches!(property, "requires_grad" | "device" | "strides") {
         cursor.set_pos(start);
-        return Err(cursor.expected("a size, `*`, `strides=`, `requires_grad=` or `device=`"));
+        return Err(cursor.expected("a size, `*`, `s0`, `strides=`, `requires_grad=` or `device=`"));
     }
     cursor.expect(b'=')?;
     cursor.skip_space();
@@ -464,7 +467,46 @@ fn read_property(cursor: &mut Cursor, tensor: &mut TensorType) -> Parsed<()> {
     Ok(())
 }
 
-fn read_strides(cursor: &mut Cursor) -> Parsed<Vec<Option<i64>>> {
+/// An open size, `s0`, if one stands here.
+fn read_open(cursor: &mut Cursor) -> Parsed<Option<u32>> {
+    if cursor.peek() != b's' || !cursor.peek_at(1).is_ascii_digit() {
+        return Ok(None);
+    }
+    cursor.advance(1);
+    let start = cursor.pos();
+    let number = cursor.integer()?;
+    let too_large = || TextError::meaning(start, cursor.pos(), "open sizes have numbers of 32 bits");
+    u32::try_from(number).map(Some).map_err(|_| too_large())
+}
+
+/// A number, `*`, or a product of a number and open sizes, `768*s0`.
+fn read_stride(cursor: &mut Cursor) -> Parsed<Stride> {
+    if cursor.eat(b'*') {
+        return Ok(Stride::Unknown);
+    }
+    let start = cursor.pos();
+    let mut open = SmallVec::<[u32; 4]>::new();
+    let factor = match read_open(cursor)? {
+        Some(size) => {
+            open.push(size);
+            1
+        }
+        None => cursor.integer()?,
+    };
+    while cursor.eat(b'*') {
+        open.push(read_open(cursor)?.ok_or_else(|| cursor.expected("an open size, as in `768*s0`"))?);
+    }
+    if open.is_empty() {
+        return Ok(Stride::Known(factor));
+    }
+    if factor < 1 {
+        return Err(TextError::meaning(start, cursor.pos(), "the factor of open sizes is positive"));
+    }
+    open.sort_unstable();
+    Ok(Stride::Open(factor, open.as_slice().into()))
+}
+
+fn read_strides(cursor: &mut Cursor) -> Parsed<Vec<Stride>> {
     cursor.expect(b'[')?;
     let mut strides = Vec::new();
     cursor.skip_space();
@@ -473,7 +515,7 @@ fn read_strides(cursor: &mut Cursor) -> Parsed<Vec<Option<i64>>> {
             cursor.expect(b',')?;
             cursor.skip_space();
         }
-        strides.push(if cursor.eat(b'*') { None } else { Some(cursor.integer()?) });
+        strides.push(read_stride(cursor)?);
         cursor.skip_space();
     }
     Ok(strides)

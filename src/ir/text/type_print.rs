@@ -12,7 +12,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::ir::types::{TensorType, TypeParameter};
-use crate::ir::{Dim, Type, TypeKind};
+use crate::ir::{Dim, Stride, Type, TypeKind};
 use std::fmt::{self, Write};
 
 /// Text of a type is no longer than this many bytes; parts of longer ones are left out.
@@ -302,6 +302,7 @@ fn write_tensor<W: Write>(out: &mut W, t: &TensorType) -> fmt::Result {
             match dim {
                 Dim::Known(n) => write!(out, "{n}")?,
                 Dim::Symbol(n) => write!(out, "SS({n})")?,
+                Dim::Open(n) => write!(out, "s{n}")?,
                 Dim::Unknown => out.write_char('*')?,
             }
         }
@@ -331,15 +332,28 @@ fn write_strides<W: Write>(
     next: &mut impl FnMut(&mut W) -> fmt::Result,
 ) -> fmt::Result {
     let Some(strides) = &t.strides else { return Ok(()) };
-    if rank == 0 || strides.len() != rank || strides.contains(&None) {
+    if rank == 0 || strides.len() != rank || strides.contains(&Stride::Unknown) {
         return Ok(());
     }
     next(out)?;
     out.write_str("strides=[")?;
-    for (i, stride) in strides.iter().flatten().enumerate() {
-        write!(out, "{}{stride}", if i == 0 { "" } else { ", " })?;
+    for (i, stride) in strides.iter().enumerate() {
+        out.write_str(if i == 0 { "" } else { ", " })?;
+        match stride {
+            Stride::Known(n) => write!(out, "{n}")?,
+            Stride::Open(factor, sizes) => write_product(out, *factor, sizes)?,
+            Stride::Unknown => out.write_char('*')?,
+        }
     }
     out.write_char(']')
+}
+
+/// `768*s0*s1`; a factor of 1 is left out.
+fn write_product<W: Write>(out: &mut W, factor: i64, sizes: &[u32]) -> fmt::Result {
+    if factor != 1 {
+        write!(out, "{factor}*")?;
+    }
+    sizes.iter().enumerate().try_for_each(|(i, size)| write!(out, "{}s{size}", if i == 0 { "" } else { "*" }))
 }
 
 fn write_dialect<W: Write>(

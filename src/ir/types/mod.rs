@@ -143,8 +143,8 @@ pub struct TensorType {
     pub device: Option<Device>,
     /// Sizes; None where the rank is unknown.
     pub sizes: Option<Arc<[Dim]>>,
-    /// Strides, where all are known.
-    pub strides: Option<Arc<[Option<i64>]>>,
+    /// Strides; None where nothing is known of them.
+    pub strides: Option<Arc<[Stride]>>,
     /// Whether gradients are recorded.
     pub requires_grad: Option<bool>,
     /// `Some(true)` for the undefined tensor of autodiff.
@@ -160,6 +160,8 @@ pub enum Dim {
     Known(i64),
     /// A symbol, `SS(-1)`: equal symbols are equal sizes.
     Symbol(i64),
+    /// A size that is left open, `s0`: equal numbers are equal sizes, and each is 2 or more, which is for the maker of the type to check.
+    Open(u32),
     /// Not known: `*`.
     Unknown,
 }
@@ -171,6 +173,38 @@ impl Dim {
             Dim::Known(n) => Some(n),
             _ => None,
         }
+    }
+}
+
+/// One stride of a tensor type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Stride {
+    /// A number.
+    Known(i64),
+    /// A positive number times open sizes, which are in order of their numbers and at least one: `768*s0`.
+    Open(i64, Arc<[u32]>),
+    /// Not known: `*`.
+    Unknown,
+}
+
+impl Stride {
+    /// The number, where known.
+    pub fn known(&self) -> Option<i64> {
+        match self {
+            Stride::Known(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        *self == Stride::Unknown
+    }
+}
+
+impl From<i64> for Stride {
+    fn from(n: i64) -> Stride {
+        Stride::Known(n)
     }
 }
 

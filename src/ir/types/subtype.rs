@@ -7,7 +7,7 @@
 //! Unifying types stands in `unify.rs`.
 
 use super::TensorType;
-use crate::ir::{Dim, Module, Schema, Symbol, Type, TypeKind};
+use crate::ir::{Dim, Module, Schema, Stride, Symbol, Type, TypeKind};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -288,10 +288,10 @@ fn knows_less(general: &TensorType, special: &TensorType) -> bool {
     let strides = match (&general.strides, &special.strides) {
         (None, _) => true,
         (Some(g), Some(s)) => {
-            g.len() == s.len() && g.iter().zip(s.iter()).all(|(g, s)| g.is_none() || g == s)
+            g.len() == s.len() && g.iter().zip(s.iter()).all(|(g, s)| g.is_unknown() || g == s)
         }
         // Strides of which none is known say only the rank.
-        (Some(g), None) => g.iter().all(Option::is_none),
+        (Some(g), None) => g.iter().all(Stride::is_unknown),
     };
     sizes
         && strides
@@ -312,17 +312,17 @@ pub fn merge_tensors(a: &TensorType, b: &TensorType) -> TensorType {
         }
         _ => None,
     };
-    let strides: Option<Arc<[Option<i64>]>> = match (&a.strides, &b.strides) {
-        (Some(x), Some(y)) if x.len() == y.len() => {
-            Some(x.iter().zip(y.iter()).map(|(x, y)| if x == y { *x } else { None }).collect())
-        }
+    let strides: Option<Arc<[Stride]>> = match (&a.strides, &b.strides) {
+        (Some(x), Some(y)) if x.len() == y.len() => Some(
+            x.iter().zip(y.iter()).map(|(x, y)| if x == y { x.clone() } else { Stride::Unknown }).collect(),
+        ),
         _ => None,
     };
     TensorType {
         dtype: same(&a.dtype, &b.dtype),
         device: same(&a.device, &b.device),
         sizes,
-        strides: strides.filter(|s| s.iter().any(Option::is_some)),
+        strides: strides.filter(|s| !s.iter().all(Stride::is_unknown)),
         requires_grad: same(&a.requires_grad, &b.requires_grad),
         undefined: same(&a.undefined, &b.undefined),
         inferred: false,

@@ -4,7 +4,7 @@
 //! Knows how types are kept, not what they mean. Nothing is ordered or printed by address or hash.
 
 use super::{TensorType, TypeParameter};
-use crate::ir::{Dim, Type, TypeKind};
+use crate::ir::{Dim, Stride, Type, TypeKind};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -207,8 +207,10 @@ impl Facts {
 fn tensor_text(tensor: &TensorType) -> u64 {
     let sizes = tensor.sizes.as_deref().map_or(0, <[Dim]>::len) as u64;
     let strides = tensor.strides.as_ref().map_or(0, |s| s.len()) as u64;
-    // A size of 20 digits in `SS(...)` with its comma, a stride likewise, and the other facts.
-    96 + 28 * sizes + 24 * strides
+    // A size of 20 digits in `SS(...)` with its comma, a stride likewise and with the open sizes in it, and the other facts.
+    let open = |stride: &Stride| if let Stride::Open(_, sizes) = stride { sizes.len() } else { 0 } as u64;
+    let factors: u64 = tensor.strides.iter().flat_map(|s| s.iter()).map(open).sum();
+    96 + 28 * sizes + 24 * strides + 12 * factors
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The least type that covers two types, and matching the type variables of a schema.
 
 use super::subtype::{Hierarchy, is_subtype_of, merge_tensors, union};
-use crate::ir::{Dim, Symbol, Type, TypeKind};
+use crate::ir::{Dim, Stride, Symbol, Type, TypeKind};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
 
@@ -164,14 +164,17 @@ pub fn without_refinements(ty: &Type) -> Type {
 
 /// The type with every symbolic size inside it as an unknown one.
 pub(in crate::ir) fn without_symbols(ty: &Type) -> Type {
-    let is_symbol = |dim: &Dim| matches!(dim, Dim::Symbol(_));
+    let is_symbol = |dim: &Dim| matches!(dim, Dim::Symbol(_) | Dim::Open(_));
     let replace = &mut |part: &Type| match part.kind() {
         TypeKind::Tensor(tensor) => {
             let Some(sizes) = tensor.sizes.as_ref().filter(|sizes| sizes.iter().any(is_symbol)) else {
                 return Some(part.clone());
             };
             let shown = sizes.iter().map(|dim| if is_symbol(dim) { Dim::Unknown } else { *dim }).collect();
-            Some(Type::new(TypeKind::Tensor(super::TensorType { sizes: Some(shown), ..tensor.clone() })))
+            let strides =
+                tensor.strides.clone().filter(|s| !s.iter().any(|stride| matches!(stride, Stride::Open(..))));
+            let plain = super::TensorType { sizes: Some(shown), strides, ..tensor.clone() };
+            Some(Type::new(TypeKind::Tensor(plain)))
         }
         _ => (!part.facts().refined).then(|| part.clone()),
     };

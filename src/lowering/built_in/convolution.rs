@@ -11,7 +11,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::dialects::shapes::Known;
-use crate::ir::{Graph, ValueId};
+use crate::ir::{Graph, Stride, ValueId};
 use crate::lowering::Target;
 use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter, is_row_major};
 
@@ -80,7 +80,11 @@ fn result_order(call: &OpCall) -> Result<bool> {
     let sizes =
         result.sizes.as_ref().and_then(|s| s.iter().map(|dim| dim.known()).collect::<Option<Vec<_>>>());
     match (sizes.as_deref(), &result.strides) {
-        (Some([_, c, h, w]), Some(strides)) if strides[..] == [h * w * c, 1, w * c, *c].map(Some) => Ok(true),
+        (Some([_, c, h, w]), Some(strides))
+            if strides[..] == [h * w * c, 1, w * c, *c].map(Stride::Known) =>
+        {
+            Ok(true)
+        }
         _ => Err(Diagnostic::unsupported(
             "types must imply that the result lies in row-major order or with channels last",
         )),

@@ -4,7 +4,7 @@
 use super::instance::{Generator, Instance};
 use super::steps::{Bindings, Trace, Values, value_of};
 use crate::dialects::{Run, prim};
-use crate::ir::{BlockId, Dim, Graph, Symbol, TensorType, Type, TypeKind, ValueId};
+use crate::ir::{BlockId, Dim, Graph, Stride, Symbol, TensorType, Type, TypeKind, ValueId};
 use crate::rewrite::load::compile::{CompiledRule, OpNode, Term};
 use crate::rewrite::load::condition;
 use crate::value::Value;
@@ -111,7 +111,7 @@ impl Builder<'_> {
             dtype: Some(t.dtype()),
             device: Some(t.device()),
             sizes: Some(t.sizes().iter().map(|n| Dim::Known(*n)).collect()),
-            strides: Some(t.strides().iter().map(|n| Some(*n)).collect()),
+            strides: Some(t.strides().iter().copied().map(Stride::Known).collect()),
             requires_grad: Some(false),
             ..TensorType::default()
         }))

@@ -4,7 +4,7 @@ use super::enter::Loaded;
 use super::language::{Graphs, Head, Node, OpHead, is_number};
 use crate::dialects::Op;
 use crate::dialects::shapes::{self, Known, Operands};
-use crate::ir::{Attr, Dim, Graph, Type, TypeKind};
+use crate::ir::{Attr, Dim, Graph, Stride, Type, TypeKind};
 use crate::rewrite::load::compile::result_type;
 use crate::rewrite::load::compile::{CompiledRule, OpNode, Term};
 use crate::rewrite::load::condition;
@@ -328,7 +328,7 @@ pub(in crate::rewrite) fn seen_of(ty: &Type, constant: Option<&(Type, Attr)>) ->
     if let TypeKind::Tensor(t) = ty.kind() {
         seen.dtype = t.dtype;
         seen.sizes = t.sizes.as_ref().map(|s| s.iter().map(|d| d.known()).collect());
-        seen.strides = t.strides.as_ref().and_then(|s| s.iter().copied().collect());
+        seen.strides = t.strides.as_ref().and_then(|s| s.iter().map(Stride::known).collect());
         seen.device = t.device.clone();
     }
     seen

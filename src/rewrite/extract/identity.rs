@@ -5,7 +5,7 @@
 use super::shows_operand;
 use crate::analysis::AliasDb;
 use crate::dialects::{Fact, Family, Op, Registry, resolve};
-use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
+use crate::ir::{Graph, OpId, Stride, Type, TypeKind, ValueId};
 use crate::rewrite::egraph::saturate::is_view;
 use crate::tensor::{Dims, Layout};
 use hashbrown::{HashMap, HashSet};
@@ -293,7 +293,8 @@ impl Identity<'_> {
     ) -> Order {
         let ty = self.graph.ty(value);
         if let TypeKind::Tensor(t) = ty.kind() {
-            let strides = t.strides.as_ref().and_then(|s| s.iter().copied().collect::<Option<Dims>>());
+            let strides =
+                t.strides.as_ref().and_then(|s| s.iter().map(Stride::known).collect::<Option<Dims>>());
             match (t.sizes.as_ref(), strides) {
                 (Some(sizes), _) if sizes.is_empty() => return Order::Strides(Dims::new(), true),
                 (Some(sizes), Some(strides)) => {

@@ -3,6 +3,7 @@
 
 use super::guard::Guards;
 use super::making::{self, Maker, Making};
+use super::open::OpenSpec;
 use super::recording::{self, Recording};
 use super::replay::Replay;
 use super::spec;
@@ -11,7 +12,7 @@ use crate::analysis::facts;
 use crate::backends::{Foreseen, compile_ahead};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Composites, Effects, Fact, Registry, Run, Strictness, Variant, fusion};
-use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, ValueId};
+use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, Type, ValueId};
 use crate::lowering;
 use crate::passes::manager::{Runner, Settings};
 use crate::passes::{
@@ -60,6 +61,8 @@ pub(super) struct Subject<'a> {
     pub(super) packed: &'a Packed,
     /// Bytes that a call may keep for its backward.
     pub(super) max_kept: Option<u64>,
+    /// Which sizes are open, where some are.
+    pub(super) open: Option<&'a OpenSpec>,
 }
 
 impl<'a> Subject<'a> {
@@ -106,6 +109,9 @@ fn attempt(
     if run.grad_enabled()
         && let Some(recorded) = recording::attempt(subject)?
     {
+        if subject.open.is_some() {
+            return Ok(Err("calls that record gradients have a plan for each kind of arguments".to_string()));
+        }
         return Ok(recorded);
     }
     let (graph, guards, making) = optimized(subject, pipeline, run.known_composites())?;
@@ -171,6 +177,9 @@ pub(super) fn optimized(
     if let Some(instance) = subject.instance {
         extras.set(Arc::new(instance.clone()));
     }
+    if let Some(open) = subject.open {
+        extras.set(Arc::clone(&open.sizes));
+    }
     if let Some(composites) = composites {
         extras.set(Arc::new(Meanings(composites)));
     }
@@ -197,8 +206,12 @@ pub(super) fn optimized(
 fn typed(subject: &Subject<'_>) -> Module {
     let mut function = subject.function.clone();
     let inputs = function.graph.inputs().to_vec();
-    for (input, value) in inputs.into_iter().zip(subject.arguments) {
-        let ty = spec::refined(function.graph.ty(input), value);
+    let declared: Vec<Type> = inputs.iter().map(|input| function.graph.ty(*input).clone()).collect();
+    let types = match subject.open {
+        Some(open) => open.types(&declared, subject.arguments),
+        None => declared.iter().zip(subject.arguments).map(|(ty, value)| spec::refined(ty, value)).collect(),
+    };
+    for ((input, value), ty) in inputs.into_iter().zip(subject.arguments).zip(types) {
         function.graph.set_type(input, ty);
         if value.is_none() {
             none_for(&mut function.graph, input);

@@ -17,6 +17,7 @@ pub(super) struct PlanCounters {
     outdated: AtomicU64,
     evicted: AtomicU64,
     recording: AtomicU64,
+    open: AtomicU64,
     kept_bytes: AtomicU64,
     unplanned: Reasons,
 }
@@ -40,6 +41,8 @@ pub struct PlanReport {
     pub recording: u64,
     /// Bytes that one call of each of these keeps for its backward, besides arguments and parameters.
     pub kept_bytes: u64,
+    /// Plans that leave sizes open, and take calls with others.
+    pub open: u64,
     /// Layers and other constants that were prepared for plans.
     pub packed: u64,
     /// Those that a plan took over from another one.
@@ -60,6 +63,7 @@ impl PlanReport {
         self.outdated += other.outdated;
         self.evicted += other.evicted;
         self.recording += other.recording;
+        self.open += other.open;
         self.kept_bytes += other.kept_bytes;
         self.packed += other.packed;
         self.shared_packs += other.shared_packs;
@@ -79,6 +83,7 @@ impl PlanCounters {
             outdated: read(&self.outdated),
             evicted: read(&self.evicted),
             recording: read(&self.recording),
+            open: read(&self.open),
             kept_bytes: read(&self.kept_bytes),
             packed: 0,
             shared_packs: 0,
@@ -107,6 +112,11 @@ impl PlanCounters {
 
     pub(super) fn evicted(&self) {
         self.evicted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a plan that leaves sizes open.
+    pub(super) fn open(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a plan whose calls record gradients, with the bytes that they save.
@@ -148,6 +158,9 @@ impl PlanReport {
             calls(self.hits),
             self.misses,
         );
+        if self.open > 0 {
+            let _ = writeln!(out, "  {} of these leave sizes open", self.open);
+        }
         if self.recording > 0 {
             let kept = self.kept_bytes as f64 / 1e6;
             let _ =

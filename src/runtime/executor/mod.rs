@@ -12,6 +12,9 @@ mod frozen_tests;
 mod guard;
 mod guarded;
 mod making;
+mod open;
+#[cfg(test)]
+mod open_tests;
 mod origins;
 mod parts;
 mod recording;
@@ -35,14 +38,15 @@ use super::code;
 use super::packed::Packed;
 use crate::diag::{Result, Span};
 use crate::dialects::{Contract, GraphId, Run};
-use crate::ir::{Function, Graph, Module, Symbol};
+use crate::ir::{Function, Graph, Module, Symbol, Type};
 use crate::passes::{self, Pipeline};
 use crate::value::{Object, Value};
 use build::Subject;
 use counters::PlanCounters;
 use hashbrown::HashMap;
+use open::{OpenSpec, Shape};
 use parking_lot::{Mutex, RwLock};
-use spec::Kind;
+use spec::{Kind, Words};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -55,6 +59,9 @@ const MAX_LOST: u64 = 64;
 const CALLS_BEFORE_PLAN: u64 = 16;
 /// Kinds of arguments that are counted meanwhile.
 const MAX_WAITING: usize = 16;
+
+/// Why calls before the one that makes a plan run without.
+const EARLY: &str = "fewer calls came than are to be profiled";
 
 /// Kinds of arguments without a plan that are remembered for reports.
 const MAX_KINDS: usize = 64;
@@ -80,6 +87,10 @@ pub(super) struct Executor {
     kinds: usize,
     /// Bytes that a call may keep for its backward.
     max_kept: Option<u64>,
+    /// Whether plans may leave sizes open.
+    opens: bool,
+    /// Plans for kinds of arguments that differ in sizes alone, where runs do not say it.
+    static_plans: Option<usize>,
 }
 
 /// The plans of a function.
@@ -92,13 +103,30 @@ struct Plans {
     lost: AtomicU64,
     /// Kinds of arguments that are to come back before they get a plan, and the calls of each so far.
     waiting: Mutex<Vec<(ArgumentSpec, u64)>>,
+    /// Kinds of arguments, sizes apart, that have no plan for open sizes.
+    closed: Mutex<VecDeque<Words>>,
     /// The kinds of arguments that had no plan when they came, for people, by the hashes of their specs; the newest last.
     kinds: Mutex<VecDeque<(u64, Kind)>>,
 }
 
+/// What a plan is made for.
+#[derive(Clone)]
+enum Spec {
+    /// Calls of one kind, and its sizes apart, where these may be left open.
+    Exact(Arc<Exact>),
+    /// Calls that differ in sizes.
+    Open(Arc<OpenSpec>),
+}
+
+/// The kind of calls that a plan is made for.
+struct Exact {
+    spec: ArgumentSpec,
+    shape: Option<Shape>,
+}
+
 /// The place of one plan.
 struct Slot {
-    spec: ArgumentSpec,
+    spec: Spec,
     /// The spec for people.
     kind: Kind,
     /// Where the function was defined.
@@ -155,12 +183,24 @@ impl Executor {
             forced,
             kinds,
             max_kept: None,
+            opens: !on_device,
+            static_plans: None,
         }
     }
 
     /// The executor with a limit of the bytes that a call keeps for its backward.
     pub(super) fn keeping_at_most(self, max_kept: Option<u64>) -> Executor {
         Executor { max_kept, ..self }
+    }
+
+    /// The executor with its own number of plans for kinds of arguments that differ in sizes alone, whatever runs say.
+    pub(super) fn with_static_plans(self, static_plans: Option<usize>) -> Executor {
+        Executor { static_plans, ..self }
+    }
+
+    /// That number.
+    pub(super) fn static_plans(&self) -> Option<usize> {
+        self.static_plans
     }
 
     /// That limit.
@@ -188,25 +228,52 @@ impl Executor {
         }
         let plans = self.plans(call.function.name);
         let spec = ArgumentSpec::of(call.arguments, run);
-        let slot = match plans.find(&spec) {
-            Some(slot) => slot,
-            None => {
-                let kind = plans.note(&spec, call, run);
-                let new = (kind, call.function.span.clone());
-                match plans.add(spec.clone(), new, run.plan_limit().max(self.kinds), &self.counters) {
-                    Some(slot) => slot,
-                    None => {
-                        self.counters.unplanned("arguments or attributes differ from call to call");
-                        return Ok(None);
-                    }
+        let own = self.static_plans.unwrap_or_else(|| run.static_plans());
+        let known = plans.find(&spec);
+        let shape = if known.is_none() && self.opens && own != usize::MAX {
+            Shape::of(call.arguments, run)
+        } else {
+            None
+        };
+        let open = shape.as_ref().and_then(|shape| {
+            let kind = |open: &OpenSpec| self.kind_of(open, call, run);
+            plans.find_open(shape).or_else(|| plans.open(shape, own, &kind, call, &self.counters))
+        });
+        if open.as_ref().is_some_and(|slot| slot.is_early(run)) {
+            self.counters.unplanned(EARLY);
+            return Ok(None);
+        }
+        // The first call that finds a plan has not made it.
+        let is_made = |slot: &Option<Arc<Slot>>| slot.as_ref().is_some_and(|slot| slot.plan.get().is_some());
+        let (known_is_made, open_is_made) = (is_made(&known), is_made(&open));
+        // Where there can be no plan for open sizes, each kind has one of its own, or the reason why not.
+        let open = match (open, &shape) {
+            (Some(slot), Some(shape)) => match self.ready(&slot, call, run)? {
+                // What follows from sizes was found while the plan was made.
+                Ok(_) => Some(slot).filter(|slot| slot.spec.takes(shape)),
+                Err(_) => {
+                    plans.close(shape, &slot);
+                    None
                 }
-            }
+            },
+            _ => None,
+        };
+        let is_made = known_is_made || open.is_some() && open_is_made;
+        let Some(slot) = known.or(open).or_else(|| {
+            let new = (plans.note(&spec, call, run), call.function.span.clone());
+            plans.add((spec, shape), new, run.plan_limit().max(self.kinds), &self.counters)
+        }) else {
+            self.counters.unplanned("arguments or attributes differ from call to call");
+            return Ok(None);
         };
         if slot.is_early(run) {
-            self.counters.unplanned("fewer calls came than are to be profiled");
+            self.counters.unplanned(EARLY);
             return Ok(None);
         }
         let found = self.ready(&slot, call, run)?;
+        if is_made && found.is_ok() {
+            self.counters.hit();
+        }
         if matches!(found, Ok(plan) if !plan.takes(call.arguments)) {
             self.counters.unplanned("an argument shares memory with a tensor that the call writes to");
             return Ok(None);
@@ -223,6 +290,15 @@ impl Executor {
                 Ok(None)
             }
         }
+    }
+
+    /// A kind of open sizes, for people.
+    fn kind_of(&self, open: &OpenSpec, call: &Call<'_>, run: &Run) -> Kind {
+        let arguments = &call.function.schema.arguments;
+        let declared: Vec<Type> = arguments.iter().map(|argument| argument.ty.clone()).collect();
+        let names: Vec<&str> = arguments.iter().map(|argument| argument.name.as_str()).collect();
+        let types = open.types(&declared, call.arguments);
+        Kind(open::text(&names, &types, run.grad_enabled()).into())
     }
 
     fn settled(&self, found: &Result<Arc<Plan>, String>) -> Option<Arc<Plan>> {
@@ -264,8 +340,21 @@ impl Executor {
         let plans = self.functions.read().get(&function).map(Arc::clone)?;
         let spec = ArgumentSpec::of(arguments, &Run::silent());
         let slots = plans.slots.read();
-        let alike = slots.iter().filter(|slot| slot.spec.is_for_arguments_of(&spec));
-        let slot = alike.max_by_key(|slot| slot.used.load(Ordering::Relaxed))?;
+        let shapes: Vec<Shape> = [true, false]
+            .into_iter()
+            .filter_map(|grad| {
+                let run = Run::silent();
+                run.set_grad_enabled(grad);
+                Shape::of(arguments, &run)
+            })
+            .collect();
+        let alike = slots.iter().filter(|slot| match &slot.spec {
+            Spec::Exact(own) => own.spec.is_for_arguments_of(&spec),
+            Spec::Open(_) => shapes.iter().any(|shape| slot.spec.takes(shape)),
+        });
+        // Calls of a kind that has a plan of its own run that.
+        let is_exact = |slot: &Slot| matches!(slot.spec, Spec::Exact(..));
+        let slot = alike.max_by_key(|slot| (is_exact(slot), slot.used.load(Ordering::Relaxed)))?;
         Some(Arc::clone(&slot.plan.get()?.as_ref().ok()?.graph))
     }
 
@@ -299,14 +388,11 @@ impl Executor {
     /// What a slot holds; it is built by the first who asks, and the others wait.
     fn ready<'s>(&self, slot: &'s Slot, call: &Call<'_>, run: &Run) -> Result<&'s Result<Arc<Plan>, String>> {
         if let Some(found) = slot.plan.get() {
-            if found.is_ok() {
-                self.counters.hit();
-            }
             return Ok(found);
         }
         let _building = slot.building.lock();
-        // Another call made it meanwhile.
         if let Some(found) = slot.plan.get() {
+            // Another call made it meanwhile.
             if found.is_ok() {
                 self.counters.hit();
             }
@@ -317,12 +403,16 @@ impl Executor {
         let Call { module, function, instance, arguments, context } = *call;
         let packed = &self.packed;
         let max_kept = self.max_kept;
-        let subject = Subject { module, function, instance, arguments, context, packed, max_kept };
-        let updates = self.updates.as_ref().filter(|_| updates::may_update(&subject));
+        let open = if let Spec::Open(open) = &slot.spec { Some(&**open) } else { None };
+        let subject = Subject { module, function, instance, arguments, context, packed, max_kept, open };
+        let updates = self.updates.as_ref().filter(|_| open.is_none() && updates::may_update(&subject));
         let pipeline = updates.unwrap_or(&self.pipeline).as_ref().map_err(Clone::clone)?;
         let built = build::build(&subject, (pipeline, updates.is_some()), run)?;
         if let Ok(plan) = &built {
             self.counters.built(begin.elapsed());
+            if open.is_some() {
+                self.counters.open();
+            }
             if let Some(recording) = &plan.recording {
                 self.counters.recording(recording.kept_bytes);
             }
@@ -354,7 +444,8 @@ impl Plans {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let slots = self.slots.read();
         let slot = slots.iter().find(|slot| {
-            let is_it = slot.spec == *spec;
+            let Spec::Exact(own) = &slot.spec else { return false };
+            let is_it = own.spec == *spec;
             if !is_it {
                 slot.passed_by.fetch_add(1, Ordering::Relaxed);
                 slot.other.store(spec.hash(), Ordering::Relaxed);
@@ -365,18 +456,83 @@ impl Plans {
         Some(Arc::clone(slot))
     }
 
+    /// The place of a plan for open sizes that takes a call.
+    fn find_open(&self, shape: &Shape) -> Option<Arc<Slot>> {
+        let slots = self.slots.read();
+        let slot = slots.iter().find(|slot| slot.spec.takes(shape))?;
+        slot.used.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
+        Some(Arc::clone(slot))
+    }
+
+    /// A place for a plan for open sizes, where as many of a kind as may have them have plans of their own; or instead
+    /// of one that has fewer open sizes.
+    fn open(
+        &self,
+        shape: &Shape,
+        own: usize,
+        kind: &dyn Fn(&OpenSpec) -> Kind,
+        call: &Call<'_>,
+        counters: &PlanCounters,
+    ) -> Option<Arc<Slot>> {
+        if self.closed.lock().contains(shape.words()) {
+            return None;
+        }
+        let mut slots = self.slots.write();
+        let like = |slot: &&Arc<Slot>| matches!(&slot.spec, Spec::Open(open) if open.is_like(shape));
+        let known = slots.iter().find(like).cloned();
+        let spec = match known.as_deref().map(|slot| &slot.spec) {
+            // Another thread may have made the place meanwhile.
+            Some(Spec::Open(open)) if open.takes(shape) => return known,
+            Some(Spec::Open(open)) if open.is_too_narrow(shape) => None,
+            Some(Spec::Open(open)) => open.and(shape),
+            _ => {
+                let shape_of = |slot: &Arc<Slot>| match &slot.spec {
+                    Spec::Exact(own) => own.shape.clone().filter(|other| other.is_like(shape)),
+                    Spec::Open(_) => None,
+                };
+                let others: Vec<Shape> = slots.iter().filter_map(shape_of).collect();
+                (others.len() >= own).then(|| OpenSpec::of(others.iter().chain([shape])))?
+            }
+        }?;
+        if !spec.takes(shape) {
+            return None;
+        }
+        let kind = kind(&spec);
+        let former = known.as_deref();
+        let own = (Spec::Open(Arc::new(spec)), kind, call.function.span.clone());
+        let slot = Slot::new(own, self.clock.load(Ordering::Relaxed), former);
+        match slots.iter().position(|slot| former.is_some_and(|former| std::ptr::eq(former, &**slot))) {
+            Some(at) => {
+                slots[at] = Arc::clone(&slot);
+                counters.evicted();
+            }
+            None => slots.push(Arc::clone(&slot)),
+        }
+        Some(slot)
+    }
+
+    /// Remembers that no plan for open sizes can be made of a kind, for which a place was made.
+    fn close(&self, shape: &Shape, slot: &Arc<Slot>) {
+        let mut closed = self.closed.lock();
+        if closed.len() >= MAX_KINDS {
+            closed.pop_front();
+        }
+        closed.push_back(shape.words().clone());
+        self.slots.write().retain(|other| !Arc::ptr_eq(other, slot));
+    }
+
     /// A place for a spec, or the one that another thread has made meanwhile. None where too many plans were lost and the
     /// spec has not come back often enough.
     /// The plan that was not used for longest goes where there are `limit` already.
     fn add(
         &self,
-        spec: ArgumentSpec,
+        (spec, shape): (ArgumentSpec, Option<Shape>),
         (kind, source): (Kind, Option<Span>),
         limit: usize,
         counters: &PlanCounters,
     ) -> Option<Arc<Slot>> {
         let mut slots = self.slots.write();
-        if let Some(slot) = slots.iter().find(|slot| slot.spec == spec) {
+        if let Some(slot) = slots.iter().find(|slot| slot.is_for(&spec)) {
             return Some(Arc::clone(slot));
         }
         if self.lost.load(Ordering::Relaxed) >= MAX_LOST && !self.is_due(&spec) {
@@ -390,7 +546,11 @@ impl Plans {
                 counters.evicted();
             }
         }
-        let slot = Slot::new((spec, kind, source), self.clock.load(Ordering::Relaxed), None);
+        let slot = Slot::new(
+            (Spec::Exact(Arc::new(Exact { spec, shape })), kind, source),
+            self.clock.load(Ordering::Relaxed),
+            None,
+        );
         slots.push(Arc::clone(&slot));
         Some(slot)
     }
@@ -439,7 +599,7 @@ impl Plans {
     /// A new place instead of one whose plan does not hold any more. None where too many plans were lost.
     fn replace(&self, outdated: &Arc<Slot>) -> Option<Arc<Slot>> {
         let mut slots = self.slots.write();
-        let at = slots.iter().position(|slot| slot.spec == outdated.spec)?;
+        let at = slots.iter().position(|slot| slot.spec.is(&outdated.spec))?;
         if !Arc::ptr_eq(&slots[at], outdated) {
             return Some(Arc::clone(&slots[at]));
         }
@@ -454,7 +614,27 @@ impl Plans {
     }
 }
 
+impl Spec {
+    /// Whether it is for calls that differ in sizes, and for one of this shape.
+    fn takes(&self, shape: &Shape) -> bool {
+        matches!(self, Spec::Open(open) if open.takes(shape))
+    }
+
+    fn is(&self, other: &Spec) -> bool {
+        match (self, other) {
+            (Spec::Exact(own), Spec::Exact(other)) => own.spec == other.spec,
+            (Spec::Open(own), Spec::Open(other)) => own == other,
+            _ => false,
+        }
+    }
+}
+
 impl Slot {
+    /// Whether it is for calls of this kind alone.
+    fn is_for(&self, spec: &ArgumentSpec) -> bool {
+        matches!(&self.spec, Spec::Exact(own) if own.spec == *spec)
+    }
+
     /// Whether a call comes before the one that makes the plan.
     fn is_early(&self, run: &Run) -> bool {
         let wanted = run.profiled_runs().saturating_sub(1);
@@ -465,11 +645,7 @@ impl Slot {
     }
 
     /// A place without a plan yet; `former` is the one that it stands in the place of.
-    fn new(
-        (spec, kind, source): (ArgumentSpec, Kind, Option<Span>),
-        now: u64,
-        former: Option<&Slot>,
-    ) -> Arc<Slot> {
+    fn new((spec, kind, source): (Spec, Kind, Option<Span>), now: u64, former: Option<&Slot>) -> Arc<Slot> {
         let taken = |count: fn(&Slot) -> &AtomicU64| {
             AtomicU64::new(former.map_or(0, |former| count(former).load(Ordering::Relaxed)))
         };

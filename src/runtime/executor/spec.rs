@@ -3,9 +3,10 @@
 //! by kind only. It knows no graph.
 
 use crate::dialects::Run;
+use crate::dialects::shapes::layouts;
 use crate::ir::{Dim, TensorType, Type, TypeKind};
 use crate::runtime::checks::Miss;
-use crate::tensor::Tensor;
+use crate::tensor::{Snapshot, Tensor};
 use crate::value::Value;
 use hashbrown::DefaultHashBuilder;
 use smallvec::SmallVec;
@@ -13,7 +14,10 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, LazyLock};
 
 /// Tuples nested deeper count as one kind.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
+
+/// Words that are equal where kinds of arguments are.
+pub(super) type Words = SmallVec<[u64; 24]>;
 
 static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
@@ -21,15 +25,13 @@ static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentSpec {
     hash: u64,
-    words: SmallVec<[u64; 24]>,
+    words: Words,
 }
 
 impl ArgumentSpec {
     /// The spec of a call.
     pub fn of(arguments: &[Value], run: &Run) -> ArgumentSpec {
-        let mut words = SmallVec::new();
-        words.push(u64::from(run.grad_enabled()));
-        arguments.iter().for_each(|value| encode(value, &mut words, 0));
+        let words = encoded(arguments, run, &mut encode_tensor);
         ArgumentSpec { hash: HASHER.hash_one(words.as_slice()), words }
     }
 
@@ -44,9 +46,17 @@ impl ArgumentSpec {
     }
 }
 
+/// A call as words; `tensor` adds those of a tensor that count.
+pub(super) fn encoded(arguments: &[Value], run: &Run, tensor: &mut impl FnMut(&Tensor, &mut Words)) -> Words {
+    let mut words = Words::new();
+    words.push(u64::from(run.grad_enabled()));
+    arguments.iter().for_each(|value| encode(value, &mut words, tensor, 0));
+    words
+}
+
 /// A spec for people: a text of each argument, then the grad mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kind(Arc<[String]>);
+pub(super) struct Kind(pub(super) Arc<[String]>);
 
 impl Kind {
     /// The kind of a call's arguments; `names` are those of the function's parameters.
@@ -73,10 +83,10 @@ impl Kind {
 }
 
 /// Adds a value: a word that begins with its kind, and what follows from that.
-fn encode(value: &Value, words: &mut SmallVec<[u64; 24]>, depth: usize) {
+fn encode(value: &Value, words: &mut Words, tensor: &mut impl FnMut(&Tensor, &mut Words), depth: usize) {
     let kind = match value {
         Value::None => 0,
-        Value::Tensor(tensor) => return encode_tensor(tensor, words),
+        Value::Tensor(value) => return tensor(value, words),
         Value::Int(_) => 2,
         Value::Float(_) => 3,
         Value::Complex(_) => 4,
@@ -86,13 +96,13 @@ fn encode(value: &Value, words: &mut SmallVec<[u64; 24]>, depth: usize) {
         Value::List(list) if depth < MAX_DEPTH && super::parts::requires_grad(value) => {
             let items = list.items();
             words.push(17 | (items.len() as u64) << 8);
-            return items.iter().for_each(|item| encode(item, words, depth + 1));
+            return items.iter().for_each(|item| encode(item, words, tensor, depth + 1));
         }
         Value::List(_) => 7,
         Value::Dict(_) => 8,
         Value::Tuple(tuple) if depth < MAX_DEPTH => {
             words.push(9 | (tuple.items().len() as u64) << 8);
-            return tuple.items().iter().for_each(|item| encode(item, words, depth + 1));
+            return tuple.items().iter().for_each(|item| encode(item, words, tensor, depth + 1));
         }
         Value::Tuple(_) => 10,
         // An object's attributes are what they are when they are read, or guarded.
@@ -106,14 +116,24 @@ fn encode(value: &Value, words: &mut SmallVec<[u64; 24]>, depth: usize) {
     words.push(kind);
 }
 
-fn encode_tensor(tensor: &Tensor, words: &mut SmallVec<[u64; 24]>) {
+fn encode_tensor(tensor: &Tensor, words: &mut Words) {
     let requires_grad = tensor.requires_grad();
     tensor.with_meta(|meta| {
-        let plain = meta.quantizer.is_none() && meta.lengths.is_none();
-        let flags = u64::from(requires_grad) | u64::from(plain) << 1;
-        words.push(1 | flags << 8 | (meta.dtype as u64) << 16 | (meta.layout.sizes.len() as u64) << 32);
+        words.push(head(meta, requires_grad));
         words.extend(meta.layout.sizes.iter().chain(&meta.layout.strides).map(|n| *n as u64));
     });
+}
+
+/// Adds what counts of a tensor besides sizes and strides.
+pub(super) fn encode_head(tensor: &Tensor, words: &mut Words) {
+    let requires_grad = tensor.requires_grad();
+    words.push(tensor.with_meta(|meta| head(meta, requires_grad)));
+}
+
+fn head(meta: &Snapshot, requires_grad: bool) -> u64 {
+    let plain = meta.quantizer.is_none() && meta.lengths.is_none();
+    let flags = u64::from(requires_grad) | u64::from(plain) << 1;
+    1 | flags << 8 | (meta.dtype as u64) << 16 | (meta.layout.sizes.len() as u64) << 32
 }
 
 /// A type refined by a value: for a tensor, everything in the spec.
@@ -123,9 +143,11 @@ pub fn refined(declared: &Type, value: &Value) -> Type {
 
 fn refine(declared: &Type, value: &Value, depth: usize) -> Type {
     match (declared.kind(), value) {
-        (TypeKind::Tensor(_), Value::Tensor(tensor)) if tensor.is_plain() => tensor_type(tensor),
+        (TypeKind::Tensor(_), Value::Tensor(tensor)) if tensor.is_plain() => {
+            Type::new(TypeKind::Tensor(tensor_type(tensor)))
+        }
         (TypeKind::Optional(inner), Value::Tensor(tensor)) if inner.is_tensor() && tensor.is_plain() => {
-            tensor_type(tensor)
+            Type::new(TypeKind::Tensor(tensor_type(tensor)))
         }
         (TypeKind::Optional(inner), Value::Tuple(_)) => refine(inner, value, depth),
         (TypeKind::Tuple(types, None), Value::Tuple(tuple))
@@ -138,18 +160,17 @@ fn refine(declared: &Type, value: &Value, depth: usize) -> Type {
     }
 }
 
-fn tensor_type(tensor: &Tensor) -> Type {
+pub(super) fn tensor_type(tensor: &Tensor) -> TensorType {
     let meta = tensor.snapshot();
     let sizes: Vec<Dim> = meta.layout.sizes.iter().map(|n| Dim::Known(*n)).collect();
-    let strides: Vec<Option<i64>> = meta.layout.strides.iter().map(|n| Some(*n)).collect();
-    Type::new(TypeKind::Tensor(TensorType {
+    TensorType {
         dtype: Some(meta.dtype),
         device: Some(tensor.device()),
         sizes: Some(Arc::from(sizes)),
-        strides: Some(Arc::from(strides)),
+        strides: Some(layouts::strides(&meta.layout.strides)),
         requires_grad: Some(tensor.requires_grad()),
         ..TensorType::default()
-    }))
+    }
 }
 
 #[cfg(test)]

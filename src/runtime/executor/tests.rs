@@ -73,6 +73,7 @@ fn many_threads_build_one_plan() {
 fn plans_are_bounded_and_giving_them_up_is_too() {
     let program = planned("def f(x: Tensor) -> Tensor:\n    return x + x\n");
     let run = Run::silent();
+    run.set_static_plans(usize::MAX);
     let kept = run.plan_limit();
     let calls = kept + MAX_LOST as usize + 5;
     for n in 0..calls {
@@ -95,6 +96,7 @@ fn plans_are_bounded_and_giving_them_up_is_too() {
 fn a_run_says_how_many_plans_are_kept() {
     let program = planned("def f(x: Tensor) -> Tensor:\n    return x + x\n");
     let run = Run::silent();
+    run.set_static_plans(usize::MAX);
     for (limit, evicted) in [(2, 1), (1, 3)] {
         run.set_plan_limit(limit);
         for n in 1..4 {

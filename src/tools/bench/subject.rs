@@ -7,13 +7,13 @@ use crate::passes::Pipeline;
 use crate::runtime::Program;
 use crate::tools::case::{self, Case};
 use crate::tools::gradients;
-use crate::tools::inputs;
+use crate::tools::inputs::{self, InputOptions};
 use crate::tools::io::Io;
 use crate::tools::load::{self, Loaded};
 use crate::tools::prepare;
 use crate::training::Trainer;
 use crate::value::Value;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,9 @@ pub(super) struct Ready {
     pub(super) program: Program,
     pub(super) entry: String,
     pub(super) arguments: Vec<Value>,
+    /// Those of further calls, in turn with these; and the calls so far.
+    others: Vec<Vec<Value>>,
+    calls: Cell<usize>,
     /// Inputs given by options, or taken from records.
     pub(super) described: Vec<String>,
     /// The passes that ran.
@@ -127,7 +130,23 @@ impl Subject {
             Some(_) => (Vec::new(), Vec::new()),
             None => self.arguments(options, &loaded, &entry, setting, io)?,
         };
-        Ok(Ready { program, entry, arguments, described, passes: pipeline.to_text(), load, training })
+        let other = |words: &String| {
+            let given = InputOptions { input: vec![words.clone()], args: Vec::new() };
+            given.resolve(&loaded, &entry, io)?.values(options.seed, io.directory)
+        };
+        let others = options.also.iter().map(other).collect::<Result<Vec<_>>>()?;
+        let passes = pipeline.to_text();
+        Ok(Ready {
+            program,
+            entry,
+            arguments,
+            others,
+            calls: Cell::new(0),
+            described,
+            passes,
+            load,
+            training,
+        })
     }
 
     fn arguments(
@@ -197,8 +216,10 @@ impl Ready {
             trainer.step(batch, &[], run)?;
             return Ok(start.elapsed());
         }
+        let turn = self.calls.replace(self.calls.get() + 1) % (self.others.len() + 1);
+        let arguments = turn.checked_sub(1).map_or(&self.arguments, |other| &self.others[other]);
         let start = Instant::now();
-        let answer = self.program.run(&self.entry, self.arguments.clone(), run)?;
+        let answer = self.program.run(&self.entry, arguments.clone(), run)?;
         bring_home(&answer)?;
         Ok(start.elapsed())
     }

@@ -291,7 +291,7 @@ struct Maker<'r> {
     numbers: Numbers,
     shape: Vec<i64>,
     dtype: DType,
-    symbols: HashMap<i64, i64>,
+    symbols: HashMap<Dim, i64>,
 }
 
 impl<'r> Maker<'r> {
@@ -381,9 +381,9 @@ impl<'r> Maker<'r> {
         match size {
             Dim::Known(n) => n,
             Dim::Unknown => self.random.range(1, 4),
-            Dim::Symbol(symbol) => {
-                let drawn = self.random.range(1, 4);
-                *self.symbols.entry(symbol).or_insert(drawn)
+            Dim::Symbol(_) | Dim::Open(_) => {
+                let drawn = self.random.range(if matches!(size, Dim::Open(_)) { 2 } else { 1 }, 4);
+                *self.symbols.entry(size).or_insert(drawn)
             }
         }
     }

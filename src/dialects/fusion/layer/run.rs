@@ -7,7 +7,7 @@ use crate::dialects::attend::attend;
 use crate::dialects::floats::{Floats, Values, pixel_pitch, pixel_strides, restored};
 use crate::dialects::{Args, Outputs, one};
 use crate::kernels::float::{Epilogue, Images, Layout as Order, Residual, bands, channels};
-use crate::tensor::{DType, Layout, Storage, Tensor, contiguous_strides, view};
+use crate::tensor::{DType, Layout, Storage, Tensor, channels_last_strides, contiguous_strides, view};
 
 /// Where a result goes: floats from pixel to pixel in the storage of a tensor.
 struct Target {
@@ -238,6 +238,16 @@ fn spread(bias: &Tensor, [batch, heads, queries, keys]: [i64; 4]) -> Result<Tens
 
 pub(super) fn restore(a: &Args<'_>) -> Result<Outputs> {
     one(restored(a.tensor(0)?, &a.ints(1)?)?)
+}
+
+pub(super) fn restore_format(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, sizes) = (a.tensor(0)?, a.tensor(0)?.sizes());
+    let strides = match (a.int(1)?, sizes.len()) {
+        (super::CHANNELS_LAST, 4) => channels_last_strides(&sizes),
+        (super::CHANNELS_LAST, _) => return Err(Diagnostic::runtime("only images have channels innermost")),
+        _ => contiguous_strides(&sizes),
+    };
+    one(restored(tensor, &strides)?)
 }
 
 fn part_of(room: &Tensor, channel: i64, channels: i64) -> Result<Tensor> {
