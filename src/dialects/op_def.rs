@@ -393,6 +393,8 @@ pub enum Fact {
     Reshapes,
     /// Prepares what it is given for other ops: with constants it runs once, when the code of a plan is made.
     Packs,
+    /// A composite of layers: a plan inlines its meaning, whose parts become layers.
+    Layers,
     /// Speaks with autograd: turns recording on or off, or computes gradients.
     Autograd,
     /// The elements of the result lie as those of the first operand, if these leave no gaps.

@@ -1,12 +1,13 @@
 //! Inlines ops that are defined in TorchScript, so that fusion and lowering, which know primitives
-//! only, take them too. Ops of text files by default; with `all`, built-in composites as well. An op that declares a derivative
+//! only, take them too. Ops of text files by default; with `all`, built-in composites as well; with `layers`, those of them alone
+//! that are made of layers (the fact `Layers`), which plans take apart. An op that declares a derivative
 //! keeps its name without `derivatives`: once it is inlined, gradients are those of its meaning, and a surrogate is lost.
 
 use super::Context;
 use super::inline::{MAX_GROWTH, Origins, splice};
 use crate::diag::{Result, Source};
 use crate::dialects::constraint::{Law, ParameterKind};
-use crate::dialects::{Op, Variant, resolve};
+use crate::dialects::{Fact, Op, Variant, resolve};
 use crate::frontend::dialect;
 use crate::ir::{Attr, Function, Graph, OpId, Symbol, Type, ValueId};
 use hashbrown::HashMap;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let (all, derivatives) = (context.flag("all")?, context.flag("derivatives")?);
-    if !all && !context.registry.has_declared() {
+    let layers = context.flag("layers")?;
+    if !all && !layers && !context.registry.has_declared() {
         return Ok(false);
     }
     let registry = Arc::new(context.registry.clone());
@@ -28,7 +30,8 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let def = row.def();
         let Some(text) = def.meaning.filter(|_| row.variant() == Variant::Plain) else { continue };
         let kept = def.grad.is_some() && !derivatives;
-        if kept || !(all || def.declared) || origins.contains(within, &Some(row.id())) {
+        let wanted = all || def.declared || layers && def.facts.contains(&Fact::Layers);
+        if kept || !wanted || origins.contains(within, &Some(row.id())) {
             continue;
         }
         if !compiled.contains_key(&row.id()) {

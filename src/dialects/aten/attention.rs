@@ -5,7 +5,7 @@ use super::dropout::drop_out;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::attend::attend;
 use crate::dialects::shapes::products;
-use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
+use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
 use crate::kernels::images::pool::each_plane;
 use crate::kernels::matrix::gemm::{Matrix, Onto, matmul};
@@ -64,7 +64,8 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
         multi_head,
-    ),
+    )
+    .infer(products::multi_head),
     composite(
         "aten::_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)",
         include_str!("composites/transform_bias_rescale_qkv.py"),
@@ -72,7 +73,8 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
         include_str!("composites/transformer_encoder_layer_fwd.py"),
-    ),
+    )
+    .facts(&[Fact::Layers]),
 ];
 
 /// Logarithms of batches of heads as the kernel writes them: the heads of a query beside each other.

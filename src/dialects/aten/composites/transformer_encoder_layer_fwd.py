@@ -12,7 +12,14 @@ def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, 
     x = src
     if norm_first:
         x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
-    x = torch._native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)[0]
+    if mask is None and x.dim() == 3 and x.size(-1) == embed_dim and num_heads > 0 and embed_dim % num_heads == 0 and qkv_weight.size(0) == 3 * embed_dim:
+        heads = [x.size(0), x.size(1), num_heads, embed_dim // num_heads]
+        q, k, v = torch.chunk(torch.linear(x, qkv_weight, qkv_bias), 3, -1)
+        q, k, v = torch.transpose(q.view(heads), 1, 2), torch.transpose(k.view(heads), 1, 2), torch.transpose(v.view(heads), 1, 2)
+        rows = torch.transpose(torch.scaled_dot_product_attention(q, k, v), 1, 2)
+        x = torch.linear(torch.reshape(rows, x.size()), proj_weight, proj_bias)
+    else:
+        x = torch._native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)[0]
     x = x + src
     if not norm_first:
         x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
