@@ -162,6 +162,17 @@ def first(bench):
     return table(["first answer", "flambeau", "torch.jit", "best peer", "ratio"], rows)
 
 
+def varying(bench):
+    rows = []
+    for line in bench.script("varying_sizes.py", *(["--only", ",".join(bench.only)] if bench.only else [])):
+        if "model" in line:
+            mean, median = line["mean"], line["median"]
+            which, peer = best(mean)
+            rows.append([line["model"], shown(mean["flambeau"]), shown(mean["jit"]), f"{shown(peer)} ({which})", mean["flambeau"] / peer,
+                         median["flambeau"] / best(median)[1]])
+    return table(["mean of a call", "flambeau", "torch.jit", "best peer", "ratio", "of medians"], rows)
+
+
 def training(bench):
     ours, times = bench.flambeau(bench.shared / "training.jsonl"), {}
     names = ",".join(name.removeprefix("train_") for name in ours)
@@ -182,7 +193,7 @@ def training(bench):
     return table(["step", "flambeau", "eager", "best peer", "which", "ratio"], rows)
 
 
-TABLES = {"kernels": kernels, "models": models, "families": families, "scripted": scripted, "memory": memory, "first": first, "training": training}
+TABLES = {"kernels": kernels, "models": models, "families": families, "scripted": scripted, "memory": memory, "first": first, "varying": varying, "training": training}
 OF_SHARED = ("kernels", "training")
 
 
