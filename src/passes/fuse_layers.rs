@@ -489,7 +489,7 @@ impl Call<'_> {
         let shape = layer::conv_shape(&weight, (stride, padding, dilation), groups)?;
         let (images, result) = (float_dims(graph, input)?, self.result_dims()?);
         let &[batch, channels, height, width] = images else { return None };
-        // The window fits into what is known to be as large as the result says.
+        // Where a size is open, so is that of the result, which is 2 or more: the window fits, as it does into a large image.
         let known = |dim: Dim| usize::try_from(dim.known().unwrap_or(i64::from(u16::MAX))).ok();
         let plane = shape.result([known(height)?, known(width)?])?;
         let made = |n: usize, from: Dim| match from {

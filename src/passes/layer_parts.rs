@@ -9,7 +9,6 @@ use crate::ir::{Attr, Dim, Graph, OpId, Symbol, TensorType, Type, TypeKind, Valu
 use crate::tensor::DType;
 use crate::tensor::pointwise::is_dense;
 use crate::value::Value;
-use std::sync::LazyLock;
 
 /// A call of an op that may be part of a layer.
 pub(super) struct Call<'a> {
@@ -119,8 +118,7 @@ pub(super) fn float_dims(graph: &Graph, value: ValueId) -> Option<&[Dim]> {
 
 /// What is known of open sizes; nothing where none are.
 pub(super) fn open_sizes<'a>(context: &'a Context<'_>) -> &'a OpenSizes {
-    static NONE: LazyLock<OpenSizes> = LazyLock::new(|| OpenSizes::new(0, 0));
-    context.extra().unwrap_or(&NONE)
+    context.extra().unwrap_or(OpenSizes::none())
 }
 
 /// How a float32 tensor on the CPU lies: in rows, or images with their channels innermost. None where it lies in another way, or that

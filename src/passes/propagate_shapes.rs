@@ -48,7 +48,7 @@ fn known_of(graph: &Graph, context: &Context<'_>, named: bool) -> Vec<Known> {
         *sizes = sizes.iter().map(name).collect();
     }
     let meanings = Compiled { context, graphs: RefCell::default() };
-    let own = own_open_sizes(graph);
+    let own = if context.extra::<OpenSizes>().is_none() { own_open_sizes(graph) } else { None };
     let open = context.extra::<OpenSizes>().or(own.as_ref());
     propagate(context.registry, graph, &inputs, &symbols, open, &|op| meanings.get(op))
 }

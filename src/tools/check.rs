@@ -178,6 +178,9 @@ impl Configuration {
         let limits = options.limits.clone();
         let toolkit = io.toolkit_with(&options.dialect)?;
         let planned = options.plans.strategy(&options.passes);
+        if types {
+            check_types::need_plans(planned.is_some())?;
+        }
         let (small_gradients, guards) = (options.small_gradients, options.guards);
         Ok(Configuration {
             toolkit,

@@ -12,6 +12,15 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
+/// Fails where no plans are made: nothing would be compared.
+pub fn need_plans(are_made: bool) -> Result<()> {
+    if are_made {
+        return Ok(());
+    }
+    let error = Diagnostic::new(ErrorKind::Usage, "--types compares the tensors of plans, and none are made");
+    Err(error.hint("plans are made with --passes default"))
+}
+
 /// What ops gave in calls of plans, in order.
 #[derive(Clone, Default)]
 pub struct Given(Arc<Mutex<Vec<Seen>>>);

@@ -310,10 +310,8 @@ impl State<'_> {
 
     /// What an op gives that computes one number of tensors of one number, by the row's own kernel.
     fn number(&self, op: OpId, row: &Op, operands: &[Known]) -> Option<Vec<Value>> {
-        let computes = matches!(row.def().family, Family::Elementwise | Family::Host);
-        let harmless = Effects::MAY_RAISE | Effects::IDENTITY;
         let wraps = row.def().facts.contains(&Fact::WrapsNumber);
-        if !(computes || wraps) || row.variant() != Variant::Plain || !harmless.contains(row.def().effects) {
+        if !computes_numbers(row) {
             return None;
         }
         let given = self.graph.operands(op);
@@ -338,10 +336,7 @@ impl State<'_> {
     /// The same where some number is an open size: the kernel is asked for several numbers in its place.
     fn open_number(&mut self, op: OpId, row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
         let open = self.open?;
-        let wraps = row.def().facts.contains(&Fact::WrapsNumber);
-        let computes = matches!(row.def().family, Family::Elementwise | Family::Host);
-        let harmless = Effects::MAY_RAISE | Effects::IDENTITY;
-        if !(computes || wraps) || row.variant() != Variant::Plain || !harmless.contains(row.def().effects) {
+        if !computes_numbers(row) {
             return None;
         }
         let (given, zero) = (self.graph.operands(op), int_tensor(0)?);
@@ -528,6 +523,15 @@ fn item(operands: &[Known]) -> Option<Known> {
 /// Whether a tensor is one number that programs compute sizes with.
 fn is_number(tensor: &Tensor) -> bool {
     tensor.rank() == 0 && tensor.is_plain() && !tensor.requires_grad()
+}
+
+/// Whether an op computes numbers of numbers, and does nothing else.
+fn computes_numbers(row: &Op) -> bool {
+    let def = row.def();
+    let harmless = Effects::MAY_RAISE | Effects::IDENTITY;
+    let computes =
+        matches!(def.family, Family::Elementwise | Family::Host) || def.facts.contains(&Fact::WrapsNumber);
+    computes && row.variant() == Variant::Plain && harmless.contains(def.effects)
 }
 
 /// A tensor of one int64.

@@ -524,18 +524,8 @@ pub const PRESERVE: i64 = 1;
 
 /// Strides of a dense tensor, where all sizes are numbers.
 pub fn dense(sizes: &[Dim]) -> Option<Strides> {
-    in_order(sizes, (0..sizes.len()).rev())
-}
-
-/// Strides of a tensor without gaps whose dimensions lie so, innermost first.
-fn in_order(sizes: &[Dim], order: impl Iterator<Item = usize>) -> Option<Strides> {
-    let mut strides = vec![Stride::Unknown; sizes.len()];
-    let mut step = 1i64;
-    for dim in order {
-        strides[dim] = Stride::Known(step);
-        step = step.checked_mul(sizes[dim].known()?.max(1))?;
-    }
-    Some(strides.into())
+    let are_numbers = sizes.iter().all(|size| size.known().is_some());
+    if are_numbers { OpenSizes::none().row_major(sizes) } else { None }
 }
 
 /// Whether a tensor is known to be dense, in order of rows.

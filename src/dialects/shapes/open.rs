@@ -14,6 +14,7 @@ use super::{Known, Results, Strides};
 use crate::ir::{Dim, Stride, TensorType};
 use parking_lot::Mutex;
 use std::cell::RefCell;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The largest that an open size of an argument may be, where one or two are given and where more are: products of them are to fit.
@@ -58,6 +59,12 @@ impl OpenSizes {
         OpenSizes { given, least: AtomicI64::new(2), most, made: Mutex::default() }
     }
 
+    /// Where no size is open.
+    pub fn none() -> &'static OpenSizes {
+        static NONE: LazyLock<OpenSizes> = LazyLock::new(|| OpenSizes::new(0, 0));
+        &NONE
+    }
+
     /// The largest that one of the arguments may have.
     pub fn most(&self) -> i64 {
         self.most
@@ -68,7 +75,7 @@ impl OpenSizes {
         (2..=MOST[usize::from(given > 2)]).contains(&size)
     }
 
-    /// Whether a call's sizes are such that all that follows from them is between 2 and [`OpenSizes::most`].
+    /// Whether a call's sizes are among those that rules were asked for, and all that follows from them is 2 or more.
     pub fn hold(&self, given: &[i64]) -> bool {
         let least = self.least.load(Ordering::Relaxed);
         given.iter().all(|size| (least..=self.most).contains(size))
@@ -147,13 +154,8 @@ impl OpenSizes {
         }
     }
 
-    /// Whether some of the sizes of arguments are open.
-    pub fn is_any(&self) -> bool {
-        self.given > 0
-    }
-
     /// Strides of a tensor without gaps whose dimensions lie so, innermost first; None where a size is not known at all.
-    pub fn strides_in_order(&self, sizes: &[Dim], order: impl Iterator<Item = usize>) -> Option<Strides> {
+    fn strides_in_order(&self, sizes: &[Dim], order: impl Iterator<Item = usize>) -> Option<Strides> {
         let mut strides = vec![Stride::Unknown; sizes.len()];
         let (mut factor, mut open) = (1i64, Vec::new());
         for dim in order {
@@ -177,9 +179,9 @@ impl OpenSizes {
         self.strides_in_order(sizes, (0..sizes.len()).rev())
     }
 
-    /// The strides of images whose channels are innermost.
+    /// The strides of images whose channels are innermost; None of what has other than four dimensions.
     pub fn channels_last(&self, sizes: &[Dim]) -> Option<Strides> {
-        self.strides_in_order(sizes, [1, 3, 2, 0].into_iter().filter(|_| sizes.len() == 4))
+        if sizes.len() == 4 { self.strides_in_order(sizes, [1, 3, 2, 0].into_iter()) } else { None }
     }
 }
 
@@ -302,7 +304,7 @@ fn collect(known: &Known, here: &mut Vec<u32>) -> Option<()> {
 /// Numbers that stand for open sizes, several times.
 struct Samples<'a> {
     open: &'a OpenSizes,
-    /// The sizes that the operands have, and the parts of those that are products.
+    /// The sizes that the operands have.
     here: Vec<u32>,
     /// What a result may be made of: those of them that are not products.
     parts: Vec<u32>,
@@ -359,13 +361,13 @@ impl<'a> Samples<'a> {
     }
 
     /// Adds sizes of the arguments, which must be such as a call may have.
-    fn push(&mut self, given: Vec<i64>) -> Option<usize> {
+    fn push(&mut self, given: Vec<i64>) -> Option<()> {
         if given.iter().any(|size| *size > self.open.most) || !self.here_is(&given, |size| size >= 2) {
             return None;
         }
         self.values.push(self.open.values(&given)?);
         self.given.push(given);
-        Some(self.given.len() - 1)
+        Some(())
     }
 
     /// The same size for each that arguments have.

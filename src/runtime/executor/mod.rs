@@ -118,6 +118,16 @@ enum Spec {
     Open(Arc<OpenSpec>),
 }
 
+/// What came of looking for a plan for open sizes.
+enum Opened {
+    /// Fewer calls came than are to be profiled.
+    Early,
+    /// Its place, and whether it was there before.
+    Slot(Arc<Slot>, bool),
+    /// There is none for such a call.
+    Nothing,
+}
+
 /// The kind of calls that a plan is made for.
 struct Exact {
     spec: ArgumentSpec,
@@ -228,38 +238,27 @@ impl Executor {
         }
         let plans = self.plans(call.function.name);
         let spec = ArgumentSpec::of(call.arguments, run);
-        let own = self.static_plans.unwrap_or_else(|| run.static_plans());
         let known = plans.find(&spec);
-        let shape = if known.is_none() && self.opens && own != usize::MAX {
-            Shape::of(call.arguments, run)
-        } else {
-            None
-        };
-        let open = shape.as_ref().and_then(|shape| {
-            let kind = |open: &OpenSpec| self.kind_of(open, call, run);
-            plans.find_open(shape).or_else(|| plans.open(shape, own, &kind, call, &self.counters))
-        });
-        if open.as_ref().is_some_and(|slot| slot.is_early(run)) {
-            self.counters.unplanned(EARLY);
-            return Ok(None);
-        }
+        let own = self.static_plans.unwrap_or_else(|| run.static_plans());
+        let may_open = known.is_none() && self.opens && own != usize::MAX;
+        let shape = may_open.then(|| Shape::of(call.arguments, run)).flatten();
         // The first call that finds a plan has not made it.
-        let is_made = |slot: &Option<Arc<Slot>>| slot.as_ref().is_some_and(|slot| slot.plan.get().is_some());
-        let (known_is_made, open_is_made) = (is_made(&known), is_made(&open));
-        // Where there can be no plan for open sizes, each kind has one of its own, or the reason why not.
-        let open = match (open, &shape) {
-            (Some(slot), Some(shape)) => match self.ready(&slot, call, run)? {
-                // What follows from sizes was found while the plan was made.
-                Ok(_) => Some(slot).filter(|slot| slot.spec.takes(shape)),
-                Err(_) => {
-                    plans.close(shape, &slot);
-                    None
+        let (found, is_made) = match (known, &shape) {
+            (Some(slot), _) => {
+                let is_made = slot.plan.get().is_some();
+                (Some(slot), is_made)
+            }
+            (None, Some(shape)) => match self.opened(&plans, shape, own, call, run)? {
+                Opened::Early => {
+                    self.counters.unplanned(EARLY);
+                    return Ok(None);
                 }
+                Opened::Slot(slot, is_made) => (Some(slot), is_made),
+                Opened::Nothing => (None, false),
             },
-            _ => None,
+            (None, None) => (None, false),
         };
-        let is_made = known_is_made || open.is_some() && open_is_made;
-        let Some(slot) = known.or(open).or_else(|| {
+        let Some(slot) = found.or_else(|| {
             let new = (plans.note(&spec, call, run), call.function.span.clone());
             plans.add((spec, shape), new, run.plan_limit().max(self.kinds), &self.counters)
         }) else {
@@ -292,13 +291,31 @@ impl Executor {
         }
     }
 
+    /// The plan for open sizes that a call may run, made where it is due.
+    fn opened(&self, plans: &Plans, shape: &Shape, own: usize, call: &Call<'_>, run: &Run) -> Result<Opened> {
+        let kind = |open: &OpenSpec| self.kind_of(open, call, run);
+        let open = plans.find_open(shape).or_else(|| plans.open(shape, own, &kind, call, &self.counters));
+        let Some(slot) = open else { return Ok(Opened::Nothing) };
+        if slot.is_early(run) {
+            return Ok(Opened::Early);
+        }
+        let is_made = slot.plan.get().is_some();
+        if self.ready(&slot, call, run)?.is_err() {
+            // Each kind has a plan of its own then, or the reason why not.
+            plans.close(shape, &slot);
+            return Ok(Opened::Nothing);
+        }
+        // What follows from sizes was found while the plan was made.
+        let takes = slot.spec.takes(shape);
+        Ok(if takes { Opened::Slot(slot, is_made) } else { Opened::Nothing })
+    }
+
     /// A kind of open sizes, for people.
     fn kind_of(&self, open: &OpenSpec, call: &Call<'_>, run: &Run) -> Kind {
         let arguments = &call.function.schema.arguments;
         let declared: Vec<Type> = arguments.iter().map(|argument| argument.ty.clone()).collect();
-        let names: Vec<&str> = arguments.iter().map(|argument| argument.name.as_str()).collect();
-        let types = open.types(&declared, call.arguments);
-        Kind(open::text(&names, &types, run.grad_enabled()).into())
+        let names = arguments.iter().map(|argument| argument.name.as_str());
+        Kind::of(names, open.types(&declared, call.arguments), run)
     }
 
     fn settled(&self, found: &Result<Arc<Plan>, String>) -> Option<Arc<Plan>> {
@@ -562,7 +579,8 @@ impl Plans {
             return kind.clone();
         }
         let names = call.function.schema.arguments.iter().map(|argument| argument.name.as_str());
-        let kind = Kind::of(names, call.arguments, run);
+        let types = call.arguments.iter().map(|value| spec::refined(&value.ty(), value));
+        let kind = Kind::of(names, types, run);
         if kinds.len() >= MAX_KINDS {
             kinds.pop_front();
         }

@@ -231,10 +231,3 @@ fn refine(declared: &Type, value: &Value, next: &mut dyn FnMut(&Tensor) -> Tenso
         _ => declared.clone(),
     }
 }
-
-/// What layouts of dense tensors are, for texts of a plan's kind.
-pub(super) fn text(names: &[&str], types: &[Type], grad: bool) -> Vec<String> {
-    let mode = if grad { "with gradients" } else { "without gradients" };
-    let one = |(name, ty): (&&str, &Type)| format!("{name} : {ty}");
-    names.iter().zip(types).map(one).chain([mode.to_string()]).collect()
-}

@@ -56,14 +56,18 @@ pub(super) fn encoded(arguments: &[Value], run: &Run, tensor: &mut impl FnMut(&T
 
 /// A spec for people: a text of each argument, then the grad mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kind(pub(super) Arc<[String]>);
+pub(super) struct Kind(Arc<[String]>);
 
 impl Kind {
-    /// The kind of a call's arguments; `names` are those of the function's parameters.
-    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>, arguments: &[Value], run: &Run) -> Kind {
-        let one = |(name, value): (&str, &Value)| format!("{name} : {}", refined(&value.ty(), value));
+    /// That of arguments of these types; `names` are those of the function's parameters.
+    pub(super) fn of<'a>(
+        names: impl Iterator<Item = &'a str>,
+        types: impl IntoIterator<Item = Type>,
+        run: &Run,
+    ) -> Kind {
+        let one = |(name, ty): (&str, Type)| format!("{name} : {ty}");
         let mode = if run.grad_enabled() { "with gradients" } else { "without gradients" };
-        Kind(names.zip(arguments).map(one).chain([mode.to_string()]).collect())
+        Kind(names.zip(types).map(one).chain([mode.to_string()]).collect())
     }
 
     /// Of each argument, then the grad mode.

@@ -37,7 +37,7 @@ pub struct Options {
     inputs: InputOptions,
     /// Inputs of further calls, in turn with the others, as for --input: 'x=float32[1,3,160,160]'; repeat it for more. Sizes that
     /// change from call to call
-    #[arg(long, value_name = "WORDS")]
+    #[arg(long, value_name = "WORDS", conflicts_with = "batch")]
     also: Vec<String>,
     /// The function or method of a model to call
     #[arg(long, value_name = "NAME", default_value = "forward")]

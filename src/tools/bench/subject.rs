@@ -130,6 +130,11 @@ impl Subject {
             Some(_) => (Vec::new(), Vec::new()),
             None => self.arguments(options, &loaded, &entry, setting, io)?,
         };
+        if training.is_some() && !options.also.is_empty() {
+            return Err(crate::tools::cli::usage(
+                "--also is for inputs, and a case that trains has batches of its own",
+            ));
+        }
         let other = |words: &String| {
             let given = InputOptions { input: vec![words.clone()], args: Vec::new() };
             given.resolve(&loaded, &entry, io)?.values(options.seed, io.directory)
