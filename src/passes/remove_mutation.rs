@@ -35,13 +35,16 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 /// Only lists.
 pub(super) fn lists(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut pass = Removal::new(graph, context);
-    let changed = pass.walk(graph, Removal::fill_list);
+    let changed = pass.db.has_writes() && pass.walk(graph, Removal::fill_list);
     Ok(changed)
 }
 
 /// Only tensors (and lists that are written as a whole).
 pub(super) fn tensors(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut pass = Removal::new(graph, context);
+    if !pass.db.has_writes() {
+        return Ok(false);
+    }
     if context.flag("exact")? {
         pass.known = Some(propagate_shapes::known_values(graph, context));
     }

@@ -148,6 +148,11 @@ impl<'a> Builder<'a> {
     fn set_fresh(&mut self, value: ValueId) {
         let Some(element) = self.element(value) else { return };
         self.fresh.insert(value);
+        let ty = self.graph.ty(value);
+        // Most of what graphs make: tensors and lists of numbers, which hold nothing.
+        if ty.is_tensor() || ty.element().is_some_and(|inner| !types::is_mutable(inner)) {
+            return;
+        }
         for ty in self.classes.bases(self.graph.ty(value)) {
             self.contain_wildcards(element, &ty);
         }

@@ -111,9 +111,10 @@ impl Memory {
         let identities = EdgeFiltered::from_fn(&self.graph, |e| *e.weight() == Edge::MayBe);
         // Components come with what they reach first.
         let mut component_of = vec![u32::MAX; count];
+        let mut reached = Vec::new();
         for (n, component) in kosaraju_scc(&identities).into_iter().enumerate() {
             component.iter().for_each(|element| component_of[element.index()] = n as u32);
-            let mut reached = Vec::new();
+            reached.clear();
             for element in &component {
                 for edge in self.graph.edges(*element) {
                     let target = petgraph::visit::EdgeRef::target(&edge);
@@ -129,7 +130,7 @@ impl Memory {
         }
         let mut deep = vec![SetId::EMPTY; count];
         for component in kosaraju_scc(&self.graph) {
-            let mut reached = Vec::new();
+            reached.clear();
             for element in &component {
                 reached.push(own[element.index()]);
                 reached.extend(self.graph.neighbors(*element).map(|target| deep[target.index()]));

@@ -18,6 +18,7 @@ mod build;
 mod memory;
 mod moves;
 mod order;
+mod solution;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -25,25 +26,20 @@ mod types;
 use crate::analysis::cache::Analysis;
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module, OpId, Type, ValueId};
-use build::{Builder, MutableTypes, Write};
-use hashbrown::{HashMap, HashSet};
+use build::{Builder, MutableTypes};
+use hashbrown::HashSet;
 use memory::{Element, SetId, Solved};
 pub use moves::Side;
+use solution::{LazySolution, Solution, Unsolved, Written};
 use types::{Classes, is_mutable};
 
 /// What may alias what in a graph, and what is written.
 pub struct AliasDb {
-    solved: Solved,
+    solution: LazySolution,
     /// By value; [`Known::Immutable`] for values that are not objects.
     values: Vec<Known>,
-    /// By op that writes, ops with nested blocks included.
-    writes: HashMap<OpId, Written>,
-    /// By location: whether it is, or holds, a wildcard.
-    wild: Vec<bool>,
-    /// By location: the ops that write to it, not counting those around them; in program order.
-    writers: Vec<Vec<OpId>>,
-    /// Ops that may write to every wildcard.
-    writes_everything: Vec<OpId>,
+    /// Ops that write, ops with nested blocks included.
+    writing: HashSet<OpId>,
     /// Results that their ops made anew.
     fresh: HashSet<ValueId>,
     /// Values that ops compare with others as objects.
@@ -72,13 +68,6 @@ pub struct Locations {
     wild: bool,
 }
 
-/// What an op writes.
-#[derive(Clone, Copy, Debug)]
-struct Written {
-    to: SetId,
-    everything: bool,
-}
-
 impl Analysis for AliasDb {
     const NAME: &'static str = "alias";
 
@@ -93,22 +82,21 @@ impl AliasDb {
         let mut builder = Builder::new(registry, Classes(module), graph);
         builder.run();
         let Builder { memory, elements, wildcards, writes, fresh, compared, wild, .. } = builder;
+        let writing = solution::writing(graph, &writes);
         let mut db = AliasDb {
-            solved: memory.solve(&wild),
             values: elements.iter().map(|e| e.map_or(Known::Nothing, Known::Element)).collect(),
-            writes: HashMap::new(),
-            wild: Vec::new(),
-            writers: Vec::new(),
-            writes_everything: Vec::new(),
+            writing: writing.keys().copied().collect(),
+            solution: LazySolution::of(Unsolved {
+                memory,
+                wild,
+                wildcards: wildcards.into_values().collect(),
+                own: writes,
+                writing,
+            }),
             fresh,
             compared,
         };
         db.mark_immutable(graph);
-        let own: Vec<(OpId, Written)> =
-            writes.iter().map(|(op, write)| (*op, db.written_by(*write))).collect();
-        db.gather_writes(graph, &own);
-        db.solved.finish();
-        db.index(&own, &wildcards.values().copied().collect::<Vec<_>>());
         db
     }
 
@@ -128,59 +116,9 @@ impl AliasDb {
         }
     }
 
-    fn written_by(&self, write: Write) -> Written {
-        match write {
-            Write::To(element) => Written { to: self.solved.own(element), everything: false },
-            Write::Deep(element) => Written { to: self.solved.deep(element), everything: false },
-            Write::Everything => Written { to: SetId::EMPTY, everything: true },
-        }
-    }
-
-    /// Ops have the writes of the blocks nested in them.
-    fn gather_writes(&mut self, graph: &Graph, own: &[(OpId, Written)]) {
-        let mut parts: HashMap<OpId, (Vec<SetId>, bool)> = HashMap::new();
-        let mut order = Vec::new();
-        for (op, written) in own {
-            let mut at = Some(*op);
-            while let Some(op) = at {
-                let entry = parts.entry(op).or_insert_with(|| {
-                    order.push(op);
-                    Default::default()
-                });
-                if entry.0.last() != Some(&written.to) {
-                    entry.0.push(written.to);
-                }
-                entry.1 |= written.everything;
-                at = graph.parent(op).and_then(|block| graph.owner(block));
-            }
-        }
-        for op in order {
-            if let Some((mut sets, everything)) = parts.remove(&op) {
-                let to = self.solved.union(&mut sets);
-                self.writes.insert(op, Written { to, everything });
-            }
-        }
-    }
-
-    fn index(&mut self, own: &[(OpId, Written)], wildcards: &[Element]) {
-        let count = self.solved.location_count();
-        (self.wild, self.writers) = (vec![false; count], vec![Vec::new(); count]);
-        for wildcard in wildcards {
-            for location in self.solved.locations(self.solved.own(*wildcard)) {
-                self.wild[*location as usize] = true;
-            }
-        }
-        for (op, written) in own {
-            for location in self.solved.locations(written.to) {
-                let writers = &mut self.writers[*location as usize];
-                if writers.last() != Some(op) {
-                    writers.push(*op);
-                }
-            }
-            if written.everything && self.writes_everything.last() != Some(op) {
-                self.writes_everything.push(*op);
-            }
-        }
+    /// What an op writes, if it does.
+    fn written(&self, op: OpId) -> Option<Written> {
+        if self.writing.contains(&op) { self.solution.get().writes.get(&op).copied() } else { None }
     }
 
     fn known(&self, value: ValueId) -> Known {
@@ -192,7 +130,8 @@ impl AliasDb {
         match (self.known(a), self.known(b)) {
             (Known::Immutable, _) | (_, Known::Immutable) => false,
             (Known::Element(a), Known::Element(b)) => {
-                self.solved.intersect(self.solved.own(a), self.solved.own(b))
+                let solved = &self.solution.get().solved;
+                solved.intersect(solved.own(a), solved.own(b))
             }
             _ => true,
         }
@@ -203,7 +142,8 @@ impl AliasDb {
         match (self.known(a), self.known(b)) {
             (Known::Immutable, _) | (_, Known::Immutable) => false,
             (Known::Element(a), Known::Element(b)) => {
-                self.solved.intersect(self.solved.deep(a), self.solved.deep(b))
+                let solved = &self.solution.get().solved;
+                solved.intersect(solved.deep(a), solved.deep(b))
             }
             _ => true,
         }
@@ -219,7 +159,7 @@ impl AliasDb {
         match self.known(value) {
             Known::Immutable => false,
             Known::Nothing => true,
-            Known::Element(element) => self.any_written(self.solved.own(element)),
+            Known::Element(element) => self.any_written(|solved| solved.own(element)),
         }
     }
 
@@ -228,7 +168,7 @@ impl AliasDb {
         match self.known(value) {
             Known::Immutable => false,
             Known::Nothing => true,
-            Known::Element(element) => self.any_written(self.solved.deep(element)),
+            Known::Element(element) => self.any_written(|solved| solved.deep(element)),
         }
     }
 
@@ -237,11 +177,12 @@ impl AliasDb {
         graph.operands(op).iter().chain(&graph.results(op)).any(|value| self.has_writers(*value))
     }
 
-    fn any_written(&self, set: SetId) -> bool {
-        let everything = !self.writes_everything.is_empty();
-        self.solved.locations(set).iter().any(|location| {
-            !self.writers[*location as usize].is_empty() || (everything && self.wild[*location as usize])
-        })
+    fn any_written(&self, set: impl Fn(&Solved) -> SetId) -> bool {
+        if self.writing.is_empty() {
+            return false;
+        }
+        let solution = self.solution.get();
+        solution.any_written(set(&solution.solved))
     }
 
     /// The ops that may write to what the value is, in program order, not counting ops around them. None where
@@ -250,11 +191,15 @@ impl AliasDb {
         let Known::Element(element) = self.known(value) else {
             return (self.known(value) == Known::Immutable).then(Vec::new);
         };
-        let locations = self.solved.locations(self.solved.own(element));
+        if self.writing.is_empty() {
+            return Some(Vec::new());
+        }
+        let Solution { solved, wild, writers, writes_everything, .. } = self.solution.get();
+        let locations = solved.locations(solved.own(element));
         let mut found: Vec<OpId> =
-            locations.iter().flat_map(|location| self.writers[*location as usize].iter().copied()).collect();
-        if locations.iter().any(|location| self.wild[*location as usize]) {
-            found.extend(&self.writes_everything);
+            locations.iter().flat_map(|location| writers[*location as usize].iter().copied()).collect();
+        if locations.iter().any(|location| wild[*location as usize]) {
+            found.extend(writes_everything);
         }
         found.sort();
         found.dedup();
@@ -263,23 +208,29 @@ impl AliasDb {
 
     /// Whether the op, or one nested in it, may write to what the value is.
     pub fn writes_to(&self, op: OpId, value: ValueId) -> bool {
-        match (self.writes.get(&op), self.known(value)) {
+        match (self.written(op), self.known(value)) {
             (None, _) | (_, Known::Immutable) => false,
             (Some(_), Known::Nothing) => true,
-            (Some(written), Known::Element(element)) => self.hits(*written, self.solved.own(element)),
+            (Some(written), Known::Element(element)) => {
+                let solution = self.solution.get();
+                solution.hits(written, solution.solved.own(element))
+            }
         }
+    }
+
+    /// Whether an op of the graph may write to anything.
+    pub fn has_writes(&self) -> bool {
+        !self.writing.is_empty()
     }
 
     /// Whether the op, or one nested in it, may write to anything.
     pub fn writes(&self, op: OpId) -> bool {
-        self.writes.contains_key(&op)
+        self.writing.contains(&op)
     }
 
     /// Whether the op, or one nested in it, may write to something that others hold: inputs, attributes, elements.
     pub fn writes_wildcard(&self, op: OpId) -> bool {
-        self.writes.get(&op).is_some_and(|written| {
-            written.everything || self.solved.locations(written.to).iter().any(|l| self.wild[*l as usize])
-        })
+        self.written(op).is_some_and(|written| written.everything || self.solution.get().any_wild(written.to))
     }
 
     /// Adds what a value may be, or hold, to a set.
@@ -287,11 +238,14 @@ impl AliasDb {
         match self.known(value) {
             Known::Immutable => {}
             Known::Nothing => to.unknown = true,
+            // Nothing will be asked of the set.
+            Known::Element(_) if self.writing.is_empty() => {}
             Known::Element(element) => {
-                to.members.resize(self.solved.location_count(), false);
-                for location in self.solved.locations(self.solved.deep(element)) {
+                let Solution { solved, wild, .. } = self.solution.get();
+                to.members.resize(solved.location_count(), false);
+                for location in solved.locations(solved.deep(element)) {
                     to.members[*location as usize] = true;
-                    to.wild |= self.wild[*location as usize];
+                    to.wild |= wild[*location as usize];
                 }
             }
         }
@@ -299,18 +253,12 @@ impl AliasDb {
 
     /// Whether the op, or one nested in it, may write to one of the locations.
     pub fn writes_into(&self, op: OpId, locations: &Locations) -> bool {
-        self.writes.get(&op).is_some_and(|written| {
+        self.written(op).is_some_and(|written| {
             let member = |location: &u32| locations.members.get(*location as usize) == Some(&true);
             locations.unknown
                 || (written.everything && locations.wild)
-                || self.solved.locations(written.to).iter().any(member)
+                || self.solution.get().solved.locations(written.to).iter().any(member)
         })
-    }
-
-    fn hits(&self, written: Written, set: SetId) -> bool {
-        let wild = |location: &u32| self.wild[*location as usize];
-        self.solved.intersect(written.to, set)
-            || (written.everything && self.solved.locations(set).iter().any(wild))
     }
 
     /// Whether an op asks if the value and another one are the same object.
@@ -324,7 +272,8 @@ impl AliasDb {
             Known::Immutable => false,
             Known::Nothing => true,
             Known::Element(element) => {
-                self.solved.locations(self.solved.own(element)).iter().any(|l| self.wild[*l as usize])
+                let solution = self.solution.get();
+                solution.any_wild(solution.solved.own(element))
             }
         }
     }
@@ -394,23 +343,31 @@ impl AliasDb {
     /// nothing writes to.
     pub fn replace_with_new_value(&mut self, old: ValueId, new: ValueId) {
         self.copy_value(old, new);
-        let element = self.solved.add_location();
-        self.wild.push(false);
-        self.writers.push(Vec::new());
+        let Some(solution) = self.solution.get_mut() else { return };
+        let element = solution.solved.add_location();
+        solution.wild.push(false);
+        solution.writers.push(Vec::new());
         self.set_known(old, Known::Element(element));
     }
 
     /// Says that an op no longer writes. Ops around it still count as writing what it wrote.
     pub fn forget_writes(&mut self, op: OpId) {
-        if let Some(written) = self.writes.remove(&op) {
-            for location in self.solved.locations(written.to) {
-                let writers = &mut self.writers[*location as usize];
+        if !self.writing.remove(&op) {
+            return;
+        }
+        let Some(Solution { solved, writes, writers, writes_everything, .. }) = self.solution.get_mut()
+        else {
+            return;
+        };
+        if let Some(written) = writes.remove(&op) {
+            for location in solved.locations(written.to) {
+                let writers = &mut writers[*location as usize];
                 // Walks in program order drop the first.
                 if let Some(at) = writers.iter().position(|writer| *writer == op) {
                     writers.remove(at);
                 }
             }
-            self.writes_everything.retain(|writer| *writer != op);
+            writes_everything.retain(|writer| *writer != op);
         }
     }
 

@@ -105,7 +105,7 @@ impl AliasDb {
         Footprint {
             op,
             nested: (!graph.nested_blocks(op).is_empty()).then(|| Nested::of(graph, op)),
-            written: self.writes.get(&op).copied(),
+            written: self.written(op),
             world: world(facts(registry, graph, op).effects),
             acts: world(own_effects(registry, graph, op)).intersects(Effects::WRITES_WORLD),
         }
@@ -130,11 +130,14 @@ impl AliasDb {
         let touched = |value: &ValueId| match self.known(*value) {
             Known::Immutable => false,
             Known::Nothing => true,
-            Known::Element(element) => self.hits(written, self.solved.deep(element)),
+            Known::Element(element) => {
+                let solution = self.solution.get();
+                solution.hits(written, solution.solved.deep(element))
+            }
         };
         let both = b.written.is_some_and(|other| {
-            self.hits(written, other.to)
-                || self.hits(other, written.to)
+            self.solution.get().hits(written, other.to)
+                || self.solution.get().hits(other, written.to)
                 || (written.everything && other.everything)
         });
         both || match &b.nested {

@@ -4,7 +4,7 @@
 //! after those that read it since, and after the last that wrote. All else follows from these. The work is one
 //! walk over the run. What ops do to the world (printing, random numbers) is not examined here.
 
-use super::{AliasDb, Known, SetId};
+use super::{AliasDb, Known, SetId, Solution};
 use crate::ir::{Graph, OpId, ValueId};
 use hashbrown::{HashMap, HashSet};
 
@@ -25,7 +25,7 @@ impl AliasDb {
         let mut order = Vec::with_capacity(ops.len());
         for (n, op) in ops.iter().enumerate() {
             let looked = self.looked_at(graph, *op);
-            let written = self.writes.get(op);
+            let written = self.written(*op);
             if looked.is_none() || written.is_some_and(|w| w.everything) {
                 order.push((barrier.unwrap_or(0)..n).collect());
                 barrier = Some(n);
@@ -38,7 +38,7 @@ impl AliasDb {
                 behind.extend(past.writer);
                 past.readers.push(n);
             }
-            for location in written.iter().flat_map(|w| self.solved.locations(w.to)) {
+            for location in written.iter().flat_map(|w| self.solution.get().solved.locations(w.to)) {
                 let past = past.entry(*location).or_default();
                 behind.extend(past.writer.replace(n));
                 behind.append(&mut past.readers);
@@ -62,9 +62,13 @@ impl AliasDb {
             }
             work.extend(graph.nested_blocks(at).iter().flat_map(|block| graph.block_ops(*block)));
         }
-        let written = |location: &u32| !self.writers[*location as usize].is_empty();
+        if self.writing.is_empty() {
+            return Some(Vec::new());
+        }
+        let Solution { solved, writers, .. } = self.solution.get();
+        let written = |location: &u32| !writers[*location as usize].is_empty();
         let mut found: Vec<u32> =
-            sets.iter().flat_map(|set| self.solved.locations(*set)).copied().filter(written).collect();
+            sets.iter().flat_map(|set| solved.locations(*set)).copied().filter(written).collect();
         found.sort_unstable();
         found.dedup();
         Some(found)
@@ -83,8 +87,9 @@ impl AliasDb {
         match self.known(operand) {
             Known::Nothing => None,
             Known::Immutable => Some(SetId::EMPTY),
-            Known::Element(element) if takes => Some(self.solved.own(element)),
-            Known::Element(element) => Some(self.solved.deep(element)),
+            Known::Element(_) if self.writing.is_empty() => Some(SetId::EMPTY),
+            Known::Element(element) if takes => Some(self.solution.get().solved.own(element)),
+            Known::Element(element) => Some(self.solution.get().solved.deep(element)),
         }
     }
 }

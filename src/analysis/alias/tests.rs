@@ -209,7 +209,7 @@ fn sets_stay_small_where_branches_pile_up() {
     let members = |n: usize| {
         let mut k = known(&chain(n));
         assert!(k.alias(&format!("v{}", n - 1), "f1") && !k.alias("x", "v1"));
-        k.db.solved.member_count()
+        k.db.solution.get().solved.member_count()
     };
     // Each set has few members at most, so that all of them together grow with the graph.
     let (small, large) = (members(2_000), members(8_000));

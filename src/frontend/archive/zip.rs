@@ -7,6 +7,7 @@
 
 use crate::resources::memory;
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use indexmap::IndexMap;
 
@@ -98,20 +99,24 @@ pub fn read_entry<'a>(file: &'a [u8], entry: &Entry, name: &str) -> Result<Cow<'
     Ok(bytes)
 }
 
+thread_local! {
+    /// What inflates, kept from entry to entry: archives have hundreds of small ones, and it has 40 KB of tables.
+    static INFLATER: RefCell<flate2::Decompress> = RefCell::new(flate2::Decompress::new(false));
+}
+
 /// Inflates to exactly `size` bytes, which the caller has checked against the limits.
 fn inflate(raw: &[u8], size: usize, name: &str) -> Result<Vec<u8>> {
     // One byte of room more, so that a stream that goes on past its declared size is seen.
     let mut out = memory::vec_reserved(size.saturating_add(1))?;
-    let mut stream = flate2::Decompress::new(false);
-    let status = stream.decompress_vec(raw, &mut out, flate2::FlushDecompress::Finish);
+    let (status, read) = INFLATER.with_borrow_mut(|stream| {
+        stream.reset(false);
+        (stream.decompress_vec(raw, &mut out, flate2::FlushDecompress::Finish), stream.total_in())
+    });
     match status {
-        Ok(flate2::Status::StreamEnd) if out.len() == size && stream.total_in() == raw.len() as u64 => {
-            Ok(out)
-        }
+        Ok(flate2::Status::StreamEnd) if out.len() == size && read == raw.len() as u64 => Ok(out),
         Ok(flate2::Status::StreamEnd) => Err(damaged(format!(
-            "entry `{name}` inflates to {} bytes from {} of its {} bytes, and the archive says {size}",
+            "entry `{name}` inflates to {} bytes from {read} of its {} bytes, and the archive says {size}",
             out.len(),
-            stream.total_in(),
             raw.len()
         ))),
         Ok(_) => Err(damaged(format!(

@@ -1,7 +1,7 @@
 //! The layout pass: from source text to marked text, which a context-free grammar can read.
 //!
 //! Marked text holds one word per token, each followed by one blank. Keywords and signs stand for
-//! themselves (`is not` as `is_not`), names carry a `$`, every number is `0` and every string `"`; ends
+//! themselves (`is not` as `is_not`), every name is `$`, every number is `0` and every string `"`; ends
 //! of lines and changes of indentation are the characters of [`mark`]. Comments, blank lines, joined
 //! lines are gone. For each word the pass keeps the bytes of the source that it stands for, so that a
 //! place in marked text always leads back. The pass knows no grammar beyond brackets.
@@ -18,6 +18,9 @@ pub(super) const MAX_NESTING: usize = 500;
 
 /// Levels of indentation inside each other.
 pub(super) const MAX_INDENTS: usize = 100;
+
+/// The name that a code file of an archive begins with.
+const VERSION: &str = "op_version_set";
 
 /// One token: what it is, and the bytes of the source it covers.
 #[derive(Clone, Copy, Debug)]
@@ -373,7 +376,10 @@ impl<'s> Pass<'s> {
         match kind {
             Kind::Ident => {
                 text.push_str(mark::IDENT);
-                text.push_str(self.out.source.text().get(start..end).unwrap_or(""));
+                // Its place is the begin of a file.
+                let is_version =
+                    self.out.tokens.len() == 1 && self.out.source.text().get(start..end) == Some(VERSION);
+                text.push_str(if is_version { VERSION } else { "" });
             }
             Kind::Number => text.push_str(mark::NUMBER),
             Kind::Str => text.push_str(mark::STR),
@@ -435,34 +441,34 @@ mod tests {
 
     #[test]
     fn marks_lines_and_blocks() {
-        assert_eq!(marked("def f(x):\n  return x\n"), "def $f ( $x ) : → return $x ↵ ←");
+        assert_eq!(marked("def f(x):\n  return x\n"), "def $ ( $ ) : → return $ ↵ ←");
         assert_eq!(
             marked("if a:\n    if b:\n      pass\nelse:\n  pass\n"),
-            "if $a : → if $b : → pass ↵ ← ← else : → pass ↵ ←"
+            "if $ : → if $ : → pass ↵ ← ← else : → pass ↵ ←"
         );
-        assert_eq!(marked("  a\n  b\n"), "$a ↵ $b ↵");
+        assert_eq!(marked("  a\n  b\n"), "$ ↵ $ ↵");
     }
 
     #[test]
     fn comments_and_joined_lines_leave_no_trace() {
-        assert_eq!(marked("a # b\n\n  # c\nd"), "$a ↵ $d");
-        assert_eq!(marked("f(1, # one\n\n  2)\n"), "$f ( 0 , 0 ) ↵");
-        assert_eq!(marked("a + \\\n    b\n"), "$a + $b ↵");
-        assert_eq!(marked("a # type: (int) -> int"), "$a #type: ( $int ) -> $int");
+        assert_eq!(marked("a # b\n\n  # c\nd"), "$ ↵ $");
+        assert_eq!(marked("f(1, # one\n\n  2)\n"), "$ ( 0 , 0 ) ↵");
+        assert_eq!(marked("a + \\\n    b\n"), "$ + $ ↵");
+        assert_eq!(marked("a # type: (int) -> int"), "$ #type: ( $ ) -> $");
     }
 
     #[test]
     fn a_final_line_break_is_not_made_up() {
-        assert_eq!(marked("a:\n  b"), "$a : → $b");
-        assert_eq!(marked("a:\n  b\n   "), "$a : → $b ↵ ←");
+        assert_eq!(marked("a:\n  b"), "$ : → $");
+        assert_eq!(marked("a:\n  b\n   "), "$ : → $ ↵ ←");
     }
 
     #[test]
     fn stops_at_what_it_cannot_read() {
         for (text, expected, message) in [
-            ("a $ b", "$a `", "expected a valid token but found ' ' here"),
-            ("a;b", "$a `", "expected a valid token but found ';' here"),
-            ("a:\n    b\n  c\n", "$a : → $b `", "invalid indent level 2"),
+            ("a $ b", "$ `", "expected a valid token but found ' ' here"),
+            ("a;b", "$ `", "expected a valid token but found ';' here"),
+            ("a:\n    b\n  c\n", "$ : → $ `", "invalid indent level 2"),
         ] {
             let layout = Layout::new(&Source::new("<string>", text), Form::TorchScript).unwrap();
             assert_eq!(layout.text().trim_end(), expected);
@@ -485,7 +491,7 @@ mod tests {
     #[test]
     fn leads_back_to_the_source() {
         let layout = Layout::new(&Source::new("<string>", "a  +\tbc"), Form::TorchScript).unwrap();
-        let index = layout.index_at(5);
+        let index = layout.index_at(4);
         assert_eq!(layout.text_of(layout.token(index)), "bc");
         assert_eq!(layout.token(99).kind, Kind::Eof);
     }

@@ -39,7 +39,7 @@ pub(super) mod mark {
     pub(in super::super) const NUMBER: &str = "0";
     /// A string.
     pub(in super::super) const STR: &str = "\"";
-    /// First character of a name.
+    /// A name.
     pub(in super::super) const IDENT: &str = "$";
     /// Nothing in the grammar matches it.
     pub(in super::super) const BAD: &str = "`";
@@ -105,7 +105,8 @@ pub(super) fn scan(text: &[u8], at: usize) -> Option<(Kind, usize)> {
         let (kind, length) = word(rest);
         return Some((kind, at + length));
     }
-    let sign = SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes()))?;
+    let mut signs = SIGNS.iter().filter(|sign| sign.as_bytes().first() == Some(&first));
+    let sign = signs.find(|sign| rest.starts_with(sign.as_bytes()))?;
     Some((Kind::Fixed(sign), at + sign.len()))
 }
 
@@ -128,7 +129,9 @@ fn word(rest: &[u8]) -> (Kind, usize) {
             return (Kind::Fixed(joined), length + second.len());
         }
     }
-    let keyword = KEYWORDS.iter().find(|k| k.as_bytes() == word && !k.contains('_'));
+    // The longest keywords are `Ellipsis` and `NoneType`; most names begin like none of them.
+    let may_be = |k: &&&str| k.len() == length && k.as_bytes().first() == word.first();
+    let keyword = KEYWORDS.iter().filter(may_be).find(|k| k.as_bytes() == word && !k.contains('_'));
     (keyword.map_or(Kind::Ident, |k| Kind::Fixed(k)), length)
 }
 
