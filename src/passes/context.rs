@@ -154,7 +154,13 @@ impl<'a> Context<'a> {
         self
     }
 
-    pub(super) fn with_extras(mut self, extras: &Extras) -> Context<'a> {
+    /// What a tool hands to passes.
+    pub(super) fn extras(&self) -> &Extras {
+        &self.extras
+    }
+
+    /// The same with what a tool hands to passes.
+    pub fn with_extras(mut self, extras: &Extras) -> Context<'a> {
         self.extras = extras.clone();
         self
     }

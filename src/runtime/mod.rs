@@ -31,6 +31,8 @@ mod hook_tests;
 #[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
+mod recording_open_tests;
+#[cfg(test)]
 mod recording_tests;
 #[cfg(test)]
 mod region_tests;

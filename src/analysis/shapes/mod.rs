@@ -8,6 +8,7 @@ use self::containers::{Containers, Standing, is_container};
 use self::items::Items;
 use crate::dialects::prim::constant;
 use crate::dialects::shapes::open::{OpenSizes, by_numbers, has_open};
+use crate::dialects::shapes::open_truth::compared;
 use crate::dialects::shapes::{Known, Operands, infer, of_tensor};
 use crate::dialects::{Effects, Fact, Family, Op, Registry, Run, Variant, resolve};
 use crate::eval;
@@ -254,6 +255,9 @@ impl State<'_> {
             self.keep_numbers(op, &values);
             return Some(values.iter().map(Known::of_value).collect());
         }
+        if let Some(answer) = compared(&row, operands) {
+            return Some(vec![Known::Bool(answer)]);
+        }
         if let Some(found) = self.open_number(op, &row, operands) {
             return Some(found);
         }
@@ -262,7 +266,10 @@ impl State<'_> {
             return Some(results);
         }
         match row.def().family {
-            Family::Host => arithmetic(&row, operands),
+            Family::Host | Family::Container => match self.open.filter(|_| operands.iter().any(has_open)) {
+                Some(open) => by_numbers(open, operands, &|known| arithmetic(&row, known)),
+                None => arithmetic(&row, operands),
+            },
             Family::Composite if self.depth < MAX_MEANINGS => {
                 let meaning = (self.meanings)(&row)?;
                 let known = run(
@@ -552,7 +559,7 @@ fn number_of(known: &Known) -> Option<Value> {
     }
 }
 
-/// Arithmetic of ints whose operands are all numbers, by the row's own kernel.
+/// What an op gives of numbers and lists of ints that are all known, by the row's own kernel.
 fn arithmetic(row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
     let values = operands.iter().map(number_of).collect::<Option<Vec<Value>>>()?;
     if values.is_empty() || row.def().effects != Effects::NONE {

@@ -24,7 +24,7 @@ use reverse::Built;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module};
-use crate::passes::{Context, Pipeline};
+use crate::passes::{Context, Extras, Pipeline};
 use std::sync::{Arc, LazyLock};
 
 /// What is differentiated by what.
@@ -78,28 +78,28 @@ static CLEAN: LazyLock<Result<Pipeline>> =
 /// Differentiates a graph whose types say what is known of its inputs. Fails with `Unsupported` for what only the tape can
 /// do: writes, random numbers, ops without a derivative.
 pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> Result<Backward> {
-    let Built { graph, follows, keeps, .. } = finished(graph, wanted, registry, false)?;
+    let Built { graph, follows, keeps, .. } = finished(graph, wanted, (registry, &Extras::default()), false)?;
     let reads = reads(&graph, wanted.inputs.len());
     Ok(Backward { graph, reads, follows, keeps })
 }
 
 /// Differentiates as [`backward`] does, and splits the work so that what is worth it is kept between the parts: at most `max_kept`
-/// bytes, where that is said and the inputs can give the rest again. A gradient is taken of each output that depends on a wanted
+/// bytes, where that is said and the inputs can give the rest again; `extras` are for the passes that find types. A gradient is taken of each output that depends on a wanted
 /// input.
 pub fn split(
     graph: &Graph,
     inputs: &[bool],
     max_kept: Option<u64>,
-    registry: &Arc<Registry>,
+    (registry, extras): (&Arc<Registry>, &Extras),
 ) -> Result<Split> {
-    let follows = reverse::follows(graph, inputs, registry)?;
+    let follows = reverse::follows(graph, inputs, (registry, extras))?;
     let wanted = Wanted { inputs, outputs: &follows };
-    let Built { graph: joint, follows, open, keeps } = finished(graph, wanted, registry, true)?;
+    let Built { graph: joint, follows, open, keeps } = finished(graph, wanted, (registry, extras), true)?;
     let outputs = follows.len() + open.len();
     let split = split::split(&joint, (inputs.len(), outputs), max_kept, registry)?;
     let Split { mut forward, mut backward, kept, kept_bytes, .. } = split;
     let module = Module::default();
-    let context = Context::new(registry, &module);
+    let context = Context::new(registry, &module).with_extras(extras);
     let clean = CLEAN.as_ref().map_err(Clone::clone)?;
     clean.run_graph(&mut forward, &context)?;
     clean.run_graph(&mut backward, &context)?;
@@ -120,14 +120,19 @@ pub fn split(
 
 /// A graph whose random ops (dropout, attention and recurrent layers with it) are what their derivatives compute them from, so that
 /// draws stand in it by themselves: dtypes and sizes must be known. Fails as [`backward`] does.
-pub fn unfolded_draws(graph: &Graph, registry: &Arc<Registry>) -> Result<Graph> {
-    reverse::unfolded_draws(graph, registry)
+pub fn unfolded_draws(graph: &Graph, (registry, extras): (&Arc<Registry>, &Extras)) -> Result<Graph> {
+    reverse::unfolded_draws(graph, (registry, extras))
 }
 
-fn finished(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>, joint: bool) -> Result<Built> {
+fn finished(
+    graph: &Graph,
+    wanted: Wanted<'_>,
+    (registry, extras): (&Arc<Registry>, &Extras),
+    joint: bool,
+) -> Result<Built> {
     let module = Module::default();
-    let context = Context::new(registry, &module);
-    let mut built = reverse::build(graph, wanted, registry, joint)?;
+    let context = Context::new(registry, &module).with_extras(extras);
+    let mut built = reverse::build(graph, wanted, (registry, extras), joint)?;
     let graph = &mut built.graph;
     FINISH.as_ref().map_err(Clone::clone)?.run_graph(graph, &context)?;
     broadcasts::run(graph, registry, &texts::Texts::of(registry))?;

@@ -9,8 +9,10 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::list::UNPACK;
 use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, resolve};
 use crate::eval;
-use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, Type, TypeKind, ValueId};
-use crate::passes::{Context, Pipeline, attribute_constants};
+use crate::ir::{
+    Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, TensorType, Type, TypeKind, ValueId,
+};
+use crate::passes::{Context, Extras, Pipeline, attribute_constants};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
 use std::fmt::Write;
@@ -44,10 +46,10 @@ pub(super) struct Built {
 pub(super) fn build(
     graph: &Graph,
     wanted: Wanted<'_>,
-    registry: &Arc<Registry>,
+    over: (&Arc<Registry>, &Extras),
     joint: bool,
 ) -> Result<Built> {
-    let mut reverse = Reverse::marked(graph, wanted.inputs, registry)?;
+    let mut reverse = Reverse::marked(graph, wanted.inputs, over)?;
     let forward: Vec<OpId> = reverse.graph.block_ops(reverse.graph.root()).collect();
     let inputs = reverse.graph.inputs().to_vec();
     let outputs = reverse.graph.outputs().to_vec();
@@ -66,13 +68,13 @@ pub(super) fn build(
 }
 
 /// Which outputs of a graph depend on inputs that want a gradient.
-pub(super) fn follows(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) -> Result<Vec<bool>> {
-    Ok(Reverse::marked(graph, inputs, registry)?.followed())
+pub(super) fn follows(graph: &Graph, inputs: &[bool], over: (&Arc<Registry>, &Extras)) -> Result<Vec<bool>> {
+    Ok(Reverse::marked(graph, inputs, over)?.followed())
 }
 
 /// A graph with what its random ops are defined by in their places, where that is how they are differentiated.
-pub(super) fn unfolded_draws(graph: &Graph, registry: &Arc<Registry>) -> Result<Graph> {
-    let mut reverse = Reverse::of(graph, registry);
+pub(super) fn unfolded_draws(graph: &Graph, (registry, extras): (&Arc<Registry>, &Extras)) -> Result<Graph> {
+    let mut reverse = Reverse::of(graph, (registry, extras));
     reverse.prepare()?;
     reverse.unfold(|row| row.def().effects.contains(Effects::RANDOM))?;
     fold_modes(&mut reverse.graph, registry, true)?;
@@ -81,6 +83,8 @@ pub(super) fn unfolded_draws(graph: &Graph, registry: &Arc<Registry>) -> Result<
 
 pub(super) struct Reverse<'a> {
     pub(super) registry: &'a Arc<Registry>,
+    /// For the passes that find types.
+    extras: Extras,
     pub(super) cells: Arc<Cells>,
     texts: Arc<Texts>,
     pub(super) graph: Graph,
@@ -112,9 +116,10 @@ pub(super) fn refused(what: impl Into<String>) -> Diagnostic {
 impl Reverse<'_> {
     // --- the forward graph ---
 
-    fn of<'r>(graph: &Graph, registry: &'r Arc<Registry>) -> Reverse<'r> {
+    fn of<'r>(graph: &Graph, (registry, extras): (&'r Arc<Registry>, &Extras)) -> Reverse<'r> {
         Reverse {
             registry,
+            extras: extras.clone(),
             cells: Cells::of(registry),
             texts: Texts::of(registry),
             graph: graph.clone(),
@@ -132,8 +137,12 @@ impl Reverse<'_> {
     }
 
     /// A graph whose values are marked.
-    fn marked<'r>(graph: &Graph, inputs: &[bool], registry: &'r Arc<Registry>) -> Result<Reverse<'r>> {
-        let mut reverse = Reverse::of(graph, registry);
+    fn marked<'r>(
+        graph: &Graph,
+        inputs: &[bool],
+        (registry, extras): (&'r Arc<Registry>, &Extras),
+    ) -> Result<Reverse<'r>> {
+        let mut reverse = Reverse::of(graph, (registry, extras));
         reverse.prepare()?;
         reverse.unfold(|_| true)?;
         fold_modes(&mut reverse.graph, registry, true)?;
@@ -145,7 +154,7 @@ impl Reverse<'_> {
     /// Finds types: they answer what the texts ask that ops are replaced by.
     fn prepare(&mut self) -> Result<()> {
         let module = Module::default();
-        let context = Context::new(self.registry, &module);
+        let context = Context::new(self.registry, &module).with_extras(&self.extras);
         PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut self.graph, &context)?;
         Ok(())
     }
@@ -342,7 +351,7 @@ impl Reverse<'_> {
             if !has {
                 continue;
             }
-            let gradient = self.graph.add_input(self.graph.ty(output).clone());
+            let gradient = self.graph.add_input(of_any_layout(self.graph.ty(output)));
             if self.follows.contains(&output) {
                 self.add(output, gradient, LocationId::UNKNOWN)?;
             }
@@ -660,7 +669,7 @@ impl Reverse<'_> {
         }
         fold_modes(&mut special, self.registry, records)?;
         let module = Module::default();
-        let context = Context::new(self.registry, &module);
+        let context = Context::new(self.registry, &module).with_extras(&self.extras);
         SPECIALIZE.as_ref().map_err(Clone::clone)?.run_graph(&mut special, &context)?;
         let special = Arc::new(special);
         self.special.insert(key, Arc::clone(&special));
@@ -691,6 +700,16 @@ fn fold_modes(graph: &mut Graph, registry: &Registry, enabled: bool) -> Result<(
         }
     }
     Ok(())
+}
+
+/// The type of a gradient of a value: dtype and sizes are the value's, and it lies as who gives it has it.
+fn of_any_layout(ty: &Type) -> Type {
+    match ty.as_tensor() {
+        Some(tensor) if tensor.sizes.as_deref().is_none_or(|sizes| !sizes.is_empty()) => {
+            Type::new(TypeKind::Tensor(TensorType { strides: None, ..tensor.clone() }))
+        }
+        _ => ty.clone(),
+    }
 }
 
 /// Whether an op is a constant without tensors.

@@ -23,6 +23,8 @@ const ALIVE: u64 = 1;
 /// Bytes of a tensor of unknown sizes, and of what is not a tensor.
 const UNKNOWN_BYTES: u64 = 1 << 20;
 const NUMBER_BYTES: u64 = 16;
+/// What an open size counts as.
+const OPEN_SIZE: u64 = 64;
 
 /// Splits `joint`, whose inputs are those of the forward and then gradients, and whose outputs are `outputs` of the forward and
 /// then gradients. What is kept takes at most `max_kept` bytes, as far as types determine it and the inputs suffice to recompute
@@ -322,7 +324,11 @@ fn weight(graph: &Graph, value: ValueId) -> u64 {
 pub fn bytes_of(ty: &Type) -> u64 {
     let Some(tensor) = ty.as_tensor() else { return 0 };
     let Some(sizes) = &tensor.sizes else { return UNKNOWN_BYTES };
-    let known = |dim: &Dim| if let Dim::Known(n) = dim { u64::try_from(*n).ok() } else { None };
+    let known = |dim: &Dim| match dim {
+        Dim::Known(n) => u64::try_from(*n).ok(),
+        Dim::Open(_) => Some(OPEN_SIZE),
+        Dim::Symbol(_) | Dim::Unknown => None,
+    };
     let numel = sizes.iter().map(known).try_fold(1u64, |all, n| n.map(|n| all.saturating_mul(n)));
     let size = tensor.dtype.map_or(4, DType::size) as u64;
     numel.map_or(UNKNOWN_BYTES, |n| n.saturating_mul(size)).min(NEVER / 4096)

@@ -127,7 +127,7 @@ pub static OPS: &[OpDef] = &[
         one(dtype.is_floating() || dtype.is_float8())
     }).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
     opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
-    opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())).quantized(crate::dialects::Quantized::Own),
+    opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
     view(
         "aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
         |a| autocast(a, &[DType::F16, DType::BF16], |_| Ok(Some(DType::F32))),

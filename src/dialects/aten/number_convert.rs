@@ -2,6 +2,7 @@
 
 use super::number::Num;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::{Known, Operands, Results, trial};
 use crate::dialects::{Args, Fact, OpDef, Outputs, host, one};
 use crate::tensor::{DType, Operand, Scalar, Tensor, promote_types, result_type};
 use crate::value::Value;
@@ -69,11 +70,25 @@ pub static OPS: &[OpDef] = &[
     host("aten::can_cast(ScalarType from_, ScalarType to) -> bool", |a| {
         one(can_cast(a.dtype(0)?, a.dtype(1)?))
     }),
-    host("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", common_dtype),
-    host("aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", common_dtype),
-    host("aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", common_dtype),
-    host("aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", common_dtype),
+    host("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", common_dtype)
+        .infer(dtype_of_both),
+    host("aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", common_dtype)
+        .infer(dtype_of_both),
+    host("aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", common_dtype)
+        .infer(dtype_of_both),
+    host("aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", common_dtype)
+        .infer(dtype_of_both),
 ];
+
+/// The dtype that operands of known dtypes have in common, but for tensors of rank 0: those that numbers became promote otherwise,
+/// and types do not say which they are.
+fn dtype_of_both(operands: &Operands<'_>) -> Results {
+    let has_rank = |known: &Known| match known {
+        Known::Tensor(t) => t.sizes.as_deref().is_some_and(|sizes| !sizes.is_empty()),
+        _ => true,
+    };
+    if operands.values.iter().all(has_rank) { trial::look(operands) } else { None }
+}
 
 fn overflow(name: &str) -> Diagnostic {
     Diagnostic::runtime(format!("value cannot be converted to type {name} without overflow"))

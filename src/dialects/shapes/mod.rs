@@ -7,6 +7,7 @@ pub mod layers;
 pub mod layouts;
 pub mod lists;
 pub mod open;
+pub mod open_truth;
 #[cfg(test)]
 mod open_tests;
 pub mod pointwise;

@@ -69,7 +69,7 @@ impl Pipeline {
         for step in &self.steps {
             match step {
                 Step::Pass(Pass { run, name, .. }, options) if !run.is_of_module() => {
-                    let own = Context::new(context.registry, context.module);
+                    let own = Context::new(context.registry, context.module).with_extras(context.extras());
                     changed |= run
                         .on_graph(graph, &own.for_pass(name, options, &Default::default(), (None, false)))?;
                 }

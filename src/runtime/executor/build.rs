@@ -66,6 +66,15 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// What passes are to know: the open sizes.
+    pub(super) fn extras(&self) -> Extras {
+        let mut extras = Extras::default();
+        if let Some(open) = self.open {
+            extras.set(Arc::clone(&open.sizes));
+        }
+        extras
+    }
+
     /// What the plan's code is made for, whose guards are numbered after those of the plan.
     pub(super) fn context_behind(&self, guards: &Guards) -> code::Context<'a> {
         let forced = self.context.forced.map(|forced| forced.behind(guards.len()));
@@ -109,9 +118,6 @@ fn attempt(
     if run.grad_enabled()
         && let Some(recorded) = recording::attempt(subject)?
     {
-        if subject.open.is_some() {
-            return Ok(Err("calls that record gradients have a plan for each kind of arguments".to_string()));
-        }
         return Ok(recorded);
     }
     let (graph, guards, making) = optimized(subject, pipeline, run.known_composites())?;
@@ -170,15 +176,12 @@ pub(super) fn optimized(
     composites: Option<Arc<dyn Composites>>,
 ) -> Result<(Graph, Guards, Making)> {
     let frozen = Arc::new(FrozenAttributes::default());
-    let mut extras = Extras::default();
+    let mut extras = subject.extras();
     extras.set(Arc::clone(&frozen));
     let fired = Arc::new(FiredRules::default());
     extras.set(Arc::clone(&fired));
     if let Some(instance) = subject.instance {
         extras.set(Arc::new(instance.clone()));
-    }
-    if let Some(open) = subject.open {
-        extras.set(Arc::clone(&open.sizes));
     }
     if let Some(composites) = composites {
         extras.set(Arc::new(Meanings(composites)));

@@ -6,7 +6,7 @@ use crate::autodiff;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::ir::{Graph, OpId, ValueId};
-use crate::passes::{self, Context, Pipeline};
+use crate::passes::{self, Context, Extras, Pipeline};
 use hashbrown::HashSet;
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ static HOIST: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("recor
 /// on. None where nothing is drawn. Fails where what is drawn depends on the call's data.
 pub(super) fn take(
     graph: &mut Graph,
-    registry: &Arc<Registry>,
+    (registry, extras): (&Arc<Registry>, &Extras),
     context: &Context<'_>,
 ) -> Result<Option<Graph>> {
     let random =
@@ -24,7 +24,7 @@ pub(super) fn take(
     if random(graph).is_none() {
         return Ok(None);
     }
-    let mut unfolded = autodiff::unfolded_draws(graph, registry)?;
+    let mut unfolded = autodiff::unfolded_draws(graph, (registry, extras))?;
     HOIST.as_ref().map_err(Clone::clone)?.run_graph(&mut unfolded, context)?;
     if random(&unfolded).is_none() {
         // Layers that may drop something and do not.

@@ -116,7 +116,7 @@ fn a_size_that_decides_which_way_is_taken_decides_it_in_each_call() {
 }
 
 #[test]
-fn calls_that_record_gradients_have_a_plan_for_each_kind() {
+fn calls_that_record_gradients_leave_sizes_open_too() {
     let program = planned("def f(x: Tensor) -> Tensor:\n    return (x * x).sum()\n");
     for length in 3..9 {
         let leaf = tensor(&[length]);
@@ -124,7 +124,7 @@ fn calls_that_record_gradients_have_a_plan_for_each_kind() {
         program.run("f", vec![leaf.into()], &Run::silent()).expect("runs");
     }
     let report = program.plan_report();
-    assert_eq!((report.built, report.open, report.recording, report.unplanned_calls()), (6, 0, 6, 0));
+    assert_eq!((report.built, report.open, report.recording, report.unplanned_calls()), (3, 1, 3, 0));
 }
 
 #[test]

@@ -33,6 +33,7 @@ use std::sync::{Arc, LazyLock};
 static FREEZE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-freeze"));
 static PREPARE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record"));
 static FINISH: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-finish"));
+static ERASE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("erase-shape-information"));
 
 /// Elements of a buffer up to which it is copied at each call.
 const MOST_COPIED: usize = 1 << 16;
@@ -274,7 +275,8 @@ impl Recording {
         let registry = subject.context.registry;
         let shared = Arc::new(registry.clone());
         let module = Module::default();
-        let context = Context::new(registry, &module);
+        let extras = subject.extras();
+        let context = Context::new(registry, &module).with_extras(&extras);
         // Of guards, those of the forward are made to miss.
         let plain = code::Context { forced: None, ..subject.context };
         let is_tuple = spread_tuple(&mut graph);
@@ -282,7 +284,7 @@ impl Recording {
         let results = Results::take_apart(&mut graph, plain)?;
         check_outputs(&graph, &results, &context)?;
         let first = graph.inputs().len() - buffers.len();
-        let draws = draws::take(&mut graph, &shared, &context)?.map(Arc::new);
+        let draws = draws::take(&mut graph, (&shared, &extras), &context)?.map(Arc::new);
         let drawn = graph.inputs().len() - first - buffers.len();
         let written = take_copies(&mut graph).into_iter().map(|input| {
             let refused = || Diagnostic::unsupported("a call that records gradients writes to an argument");
@@ -296,7 +298,7 @@ impl Recording {
         let given = operands.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
         let others = parameters.iter().chain(&buffers).map(Tensor::requires_grad);
         let wanted: Vec<bool> = given.chain(others).chain(std::iter::repeat_n(false, drawn)).collect();
-        let split = autodiff::split(&graph, &wanted, subject.max_kept, &shared)?;
+        let split = autodiff::split(&graph, &wanted, subject.max_kept, (&shared, &extras))?;
         let outputs = results.tensors + results.others;
         if split.follows[outputs..].contains(&true) {
             return Err(Diagnostic::unsupported("a call that records gradients makes a buffer require grad"));
@@ -313,6 +315,15 @@ impl Recording {
         let drawn_bytes: u64 =
             read.filter(|(_, reads)| **reads).map(|(v, _)| autodiff::bytes_of(graph.ty(*v))).sum();
         let (graph, backward) = (Arc::new(graph), Arc::new(backward));
+        let others = match subject.open {
+            // Those are made for the sizes of a call.
+            Some(_) => {
+                let mut plain = Graph::clone(&graph);
+                ERASE.as_ref().map_err(Clone::clone)?.run_graph(&mut plain, &context)?;
+                Arc::new(plain)
+            }
+            None => Arc::clone(&graph),
+        };
         let first = graph.outputs().first().and_then(|output| graph.def_op(*output));
         let name = first.map_or_else(String::new, |op| graph.kind(op).as_str().to_string());
         let compiled = |graph: &Arc<Graph>| Code::compile(plain, graph, "draws").map(Arc::new);
@@ -335,7 +346,7 @@ impl Recording {
             keeps: split.keeps,
             is_tuple,
             kept_bytes: split.kept_bytes + drawn_bytes,
-            others: Arc::new(Derivatives::new(Arc::clone(&graph), false)),
+            others: Arc::new(Derivatives::new(others, false)),
             _graph: graph,
         };
         Ok((recording, Arc::new(forward)))
