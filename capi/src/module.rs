@@ -8,21 +8,19 @@ use engine::diag::{Diagnostic, Result};
 use engine::dialects::Run;
 use engine::frontend::archive::save as writer;
 use engine::ir::Symbol;
-use engine::passes::manager::Settings;
 use engine::resources::Once;
 use engine::runtime::Program;
-use engine::toolkit;
+use engine::toolkit::{self, Entries};
 use engine::tools::save;
 use engine::value::{Object, Value};
 use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::ptr::null_mut;
-use std::sync::Arc;
 
 /// A program as loaded, and as it runs.
 pub(crate) struct Module {
     plain: Program,
-    fast: Once<Program>,
+    fast: Once<Entries>,
 }
 
 impl Module {
@@ -31,19 +29,13 @@ impl Module {
         Box::into_raw(Box::new(Module { plain, fast: Once::default() }))
     }
 
-    /// The program after the default passes, which run when it is first called. A pass that fails is the error of every call.
-    fn fast(&self) -> Result<&Program> {
-        self.fast.get_or_make(|| {
-            let pipeline = runs::toolkit()?.parse_pipeline("default")?;
-            let mut settings = Settings::default();
-            if let Some(instance) = self.plain.instance() {
-                settings.extras.set(Arc::new(instance.clone()));
-            }
-            let passed = self
-                .plain
-                .transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))?;
-            Ok(passed.planned())
-        })
+    /// The program that a function is called by: after the default passes, which run when it is first called. A pass that fails
+    /// is the error of every call.
+    fn fast(&self, class: Option<Symbol>, name: &str) -> Result<Program> {
+        let entries = self.fast.get_or_make(|| {
+            Ok(Entries::new(self.plain.clone(), runs::toolkit()?.parse_pipeline("default")?))
+        })?;
+        entries.of(class, name)
     }
 
     fn instance(&self) -> Result<&Object> {
@@ -70,13 +62,14 @@ impl Module {
 
     /// Calls a method by its path, `encoder.forward`, or a function.
     fn call(&self, path: &str, arguments: Vec<Value>) -> Result<Value> {
-        let program = self.fast()?;
         let Some((object, method)) = path.rsplit_once('.').filter(|_| self.plain.instance().is_some()) else {
+            let program = self.fast(None, path)?;
             return runs::with_run(|run| program.run(path, arguments, run));
         };
         let Value::Object(object) = self.attribute(object)? else {
             return Err(Diagnostic::input(format!("'{object}' is not a module")));
         };
+        let program = self.fast(Some(object.class()), method)?;
         runs::with_run(|run| program.run_on(&object, method, arguments, Vec::new(), run))
     }
 

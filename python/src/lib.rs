@@ -53,7 +53,7 @@ mod _flambeau {
     use super::runs::{
         draw_from, get_num_threads, grad_enabled, logging_option, manual_seed, optimized, set_grad_enabled,
         set_logging_option, set_logging_to_stdout, set_num_threads, set_optimized, set_plan_limit,
-        set_profiled_runs,
+        set_plans_in_background, set_profiled_runs,
     };
     #[pymodule_export]
     use super::shared::PyShared;

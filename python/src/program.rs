@@ -7,18 +7,19 @@ use crate::graph::PyGraph;
 use crate::limits::{Bounds, PyLimits};
 use crate::runs;
 use crate::tensor::PyTensor;
+use flambeau::backends::FusionReport;
 use flambeau::diag::{Diagnostic, Source, panics};
 use flambeau::dialects::prim::constant;
-use flambeau::dialects::{Effects, Registry, Run, one};
+use flambeau::dialects::{Effects, Run, one};
 use flambeau::frontend::archive::{self, Archive, save as writer};
 use flambeau::frontend::python_print;
 use flambeau::frontend::script::compile_further;
 use flambeau::ir::{ClassKind, Function, Module, Symbol, Type};
-use flambeau::passes::manager::{Runner, Settings};
+use flambeau::passes::manager::Settings;
 use flambeau::resources::Once;
 use flambeau::resources::scope::Scope;
 use flambeau::runtime::Program;
-use flambeau::toolkit::{self, Toolkit};
+use flambeau::toolkit::{self, Entries, Toolkit};
 use flambeau::tools::{debug_state, explain, view, weights};
 use flambeau::value::{Object, Value};
 use parking_lot::Mutex;
@@ -50,14 +51,19 @@ pub(crate) fn python_calls(core: &Bound<'_, PyProgram>) -> bool {
 /// A program as compiled, and as it runs.
 pub(crate) struct Core {
     pub plain: Program,
-    fast: Once<Program>,
+    fast: Once<Entries>,
     /// The same within `torch.autocast` of the CPU, of bfloat16 and of float16.
-    cast: [Once<Program>; 2],
+    cast: [Once<Entries>; 2],
     links: Arc<Links>,
     /// What each call may use.
     bounds: Option<Arc<Bounds>>,
     /// This program with the classes of another, whose objects calls were given.
     joined: Mutex<Vec<(Weak<Core>, Arc<Core>)>>,
+}
+
+/// The function that a call by this name runs.
+fn function_of(name: &str) -> &str {
+    if name == "__call__" { "forward" } else { name }
 }
 
 /// The call of a program that a thread made last. It keeps nothing of the program alive.
@@ -77,7 +83,7 @@ impl LastCall {
         self.core = Arc::downgrade(core);
         self.class = class;
         self.name.clear();
-        self.name.push_str(if name == "__call__" { "forward" } else { name });
+        self.name.push_str(function_of(name));
     }
 }
 
@@ -87,7 +93,10 @@ impl LastCall {
 pub(crate) fn last_graph() -> PyResult<Option<PyGraph>> {
     LAST.with_borrow(|last| {
         let Some(core) = last.core.upgrade() else { return Ok(None) };
-        let program = if runs::plans() { core.fast().map_err(errors::of_program)? } else { &core.plain };
+        let program = match runs::plans() {
+            true => core.fast(last.class, &last.name).map_err(errors::of_program)?,
+            false => core.plain.clone(),
+        };
         let graph = program.last_graph(last.class, &last.name);
         Ok(graph.map(|graph| PyGraph::new(graph, Arc::clone(&core))))
     })
@@ -148,41 +157,32 @@ impl Core {
         self.bounds.as_ref().map(|bounds| bounds.begin())
     }
 
-    /// The program after the default passes, which are run when it is first called. A pass that fails is the error of every call.
-    fn fast(&self) -> Result<&Program, Diagnostic> {
-        self.fast.get_or_make(|| self.after("default"))
+    /// The program that a function is called by: after the default passes, which run when it is first called. A pass that fails
+    /// is the error of every call.
+    fn fast(&self, class: Option<Symbol>, name: &str) -> Result<Program, Diagnostic> {
+        self.fast.get_or_make(|| self.after("default"))?.of(class, function_of(name))
     }
 
     /// The program that runs within a context of autocasting.
-    fn cast(&self, to: Cast) -> Result<&Program, Diagnostic> {
+    fn cast(&self, to: Cast, class: Option<Symbol>, name: &str) -> Result<Program, Diagnostic> {
         let (n, dtype) = match to {
             Cast::BFloat16 => (0, "bfloat16"),
             Cast::Float16 => (1, "float16"),
         };
         let passes = "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast";
-        self.cast[n].get_or_make(|| self.after(&format!("{passes}{{cpu={dtype}}},default")))
+        let entries = self.cast[n].get_or_make(|| self.after(&format!("{passes}{{cpu={dtype}}},default")))?;
+        entries.of(class, function_of(name))
     }
 
-    fn after(&self, passes: &str) -> Result<Program, Diagnostic> {
+    fn after(&self, passes: &str) -> Result<Entries, Diagnostic> {
         let pipeline = runs::current().parse_pipeline(passes)?;
-        let log = runs::log_spec();
-        let mut settings = Settings { log: log.clone(), ..Settings::default() };
-        if let Some(instance) = self.plain.instance() {
-            settings.extras.set(Arc::new(instance.clone()));
-        }
-        let mut text = Vec::new();
-        let passes = |module: &mut Module, registry: &Registry| {
-            Runner::new(registry, settings, &mut text).run(&pipeline, module).map(drop)
-        };
-        let program = self.plain.transformed(passes);
-        runs::keep_log(&String::from_utf8_lossy(&text));
-        Ok(program?.under(pipeline.contract()).planned().logging(&log))
+        Ok(Entries::new(self.plain.clone(), pipeline).logging(runs::log_spec()))
     }
 
     /// What its programs logged since the last time.
     fn take_log(&self) -> String {
         let made = [&self.fast, &self.cast[0], &self.cast[1]].into_iter().filter_map(Once::get);
-        made.map(Program::take_log).collect()
+        made.map(Entries::take_log).collect()
     }
 
     fn module(&self) -> &Module {
@@ -209,6 +209,11 @@ pub(crate) struct PyProgram {
 impl PyProgram {
     pub(crate) fn new(core: Arc<Core>, object: Option<Object>) -> PyProgram {
         PyProgram { core, object }
+    }
+
+    /// The program that a function of the object, or of the program, is called by.
+    fn fast(&self, name: &str) -> PyResult<Program> {
+        self.core.fast(self.object.as_ref().map(Object::class), name).map_err(errors::of_program)
     }
 
     /// The object as a value.
@@ -300,15 +305,16 @@ impl PyProgram {
         let core = &self.core.knowing(&call.programs).map_err(errors::plain)?;
         let cast = if is_torch { Cast::of_torch(py)? } else { None };
         let object = self.object.clone();
+        let class = object.as_ref().map(Object::class);
         let optimized = runs::optimized();
         let bounded = core.bounded();
         let result = runs::outside(py, || {
             runs::with_grad(records, |run| {
                 let work = || {
                     let program = match cast {
-                        Some(cast) => core.cast(cast)?,
-                        None if optimized => core.fast()?,
-                        None => &core.plain,
+                        Some(cast) => core.cast(cast, class, name)?,
+                        None if optimized => core.fast(class, name)?,
+                        None => core.plain.clone(),
                     };
                     match &object {
                         Some(object) if name == "__call__" => program.call_module(object, given, named, run),
@@ -554,10 +560,16 @@ impl PyProgram {
         Ok(PyProgram::new(self.core.like(changed), self.object.clone()))
     }
 
+    /// Waits until no other thread makes a plan of the program's functions.
+    fn finish_plans(&self, py: Python<'_>) -> PyResult<()> {
+        let made = self.core.fast.get().map(Entries::made).unwrap_or_default();
+        runs::outside(py, || made.iter().for_each(Program::finish_plans))
+    }
+
     /// The graphs of the plans that calls of a function made so far.
     fn plan_graphs(&self, name: &str) -> PyResult<Vec<PyGraph>> {
         let function = self.function(name)?.name;
-        let fast = self.core.fast().map_err(errors::of_program)?;
+        let fast = self.fast(name)?;
         let graphs = fast.plan_graphs().into_iter().filter(|(n, _)| *n == function);
         Ok(graphs.map(|(_, g)| PyGraph::new((*g).clone(), Arc::clone(&self.core))).collect())
     }
@@ -576,7 +588,7 @@ impl PyProgram {
         for (name, value) in kwargs.into_iter().flat_map(|k| k.iter()) {
             named.push((name.extract::<String>()?, call.value(&value)?));
         }
-        let fast = self.core.fast().map_err(errors::of_program)?;
+        let fast = self.fast(name)?;
         let found = fast.graph_for(self.object.as_ref(), name, given, named).map_err(errors::of_program)?;
         Ok(found.map(|graph| PyGraph::new((*graph).clone(), Arc::clone(&self.core))))
     }
@@ -585,8 +597,8 @@ impl PyProgram {
     /// the first call.
     fn debug_state(&self, name: &str) -> PyResult<Option<String>> {
         let function = self.function(name)?.name;
-        let program = self.core.fast().map_err(errors::of_program)?;
-        Ok(debug_state::of_function(program, function).map(|state| state.to_string()))
+        let program = self.fast(name)?;
+        Ok(debug_state::of_function(&program, function).map(|state| state.to_string()))
     }
 
     /// What becomes of a call: its plan, op by op with time and bytes, and what was fused; or why there is no plan.
@@ -609,7 +621,7 @@ impl PyProgram {
         let bounded = core.bounded();
         let explained = runs::outside(py, || {
             runs::with_grad(false, |run| {
-                let program = core.fast()?;
+                let program = &core.fast(object.as_ref().map(Object::class), name)?;
                 let work = || {
                     explain::of_calls(program, run, graph, || {
                         match &object {
@@ -734,7 +746,10 @@ impl PyProgram {
 
     /// What became of fusion groups and plans so far.
     fn fusion_report(&self) -> PyResult<String> {
-        Ok(format!("{:?}", self.core.fast().map_err(errors::of_program)?.fusion_report()))
+        let mut all = FusionReport::default();
+        let made = self.core.fast.get().map(Entries::made).unwrap_or_default();
+        made.iter().for_each(|program| all.add(&program.fusion_report()));
+        Ok(format!("{all:?}"))
     }
 }
 

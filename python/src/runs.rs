@@ -51,6 +51,7 @@ fn thread_run() -> Rc<Run> {
             renewed.set_plan_limit(run.plan_limit());
             renewed.set_static_plans(run.static_plans());
             renewed.set_profiled_runs(run.profiled_runs());
+            renewed.set_plans_in_background(run.plans_in_background());
             (*known, *run) = (Some(generation), Rc::new(renewed));
         }
         Rc::clone(run)
@@ -234,12 +235,19 @@ pub(crate) fn set_profiled_runs(calls: usize) -> usize {
     former
 }
 
+/// Lets other threads make the plans of this thread's calls, or the calls themselves; gives what was before.
+#[pyfunction]
+pub(crate) fn set_plans_in_background(on: bool) -> bool {
+    let run = thread_run();
+    let former = run.plans_in_background();
+    run.set_plans_in_background(on);
+    former
+}
+
 /// What programs log that are compiled from now on: the text that says so, what it means, and whether it goes to standard output.
 static LOGGING: LazyLock<RwLock<(String, LogSpec, bool)>> = LazyLock::new(RwLock::default);
 /// Whether anything was ever to be logged: calls ask that alone.
 static LOGS: AtomicBool = AtomicBool::new(false);
-/// What passes logged and is not shown yet.
-static LOGGED: Mutex<String> = Mutex::new(String::new());
 
 /// Sets what is logged of programs that are compiled from now on: `cse:>simplify`, names of passes and `fusion`.
 #[pyfunction]
@@ -269,17 +277,12 @@ pub(crate) fn log_spec() -> LogSpec {
     LOGGING.read().1.clone()
 }
 
-/// Keeps what passes logged until a call has ended.
-pub(crate) fn keep_log(text: &str) {
-    LOGGED.lock().push_str(text);
-}
-
-/// Shows what passes logged, and after it what `logged` gives.
+/// Shows what passes logged, which `logged` gives.
 pub(crate) fn show_logs(py: Python<'_>, logged: impl FnOnce() -> String) -> PyResult<()> {
     if !LOGS.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let text = std::mem::take(&mut *LOGGED.lock()) + &logged();
+    let text = logged();
     if text.is_empty() {
         return Ok(());
     }

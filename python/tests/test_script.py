@@ -291,6 +291,18 @@ class Switches(unittest.TestCase):
         finally:
             flambeau.set_fusion_strategy(former)
 
+    def test_plans_may_be_made_in_the_background(self) -> None:
+        self.assertFalse(flambeau.set_plans_in_background(True))
+        try:
+            self.assertEqual(self.f(flambeau.ones(3)).tolist(), [3, 3, 3])
+            flambeau.finish_plans(self.f)
+            self.assertEqual(self.f(flambeau.ones(3)).tolist(), [3, 3, 3])
+            state = self.f.get_debug_state()
+            self.assertEqual(len(self.f._c.plan_graphs("f")), 1)
+            self.assertIsNotNone(state.fallback)
+        finally:
+            self.assertTrue(flambeau.set_plans_in_background(False))
+
     def test_switches_of_the_executor_have_pytorchs_names(self) -> None:
         switches = flambeau._C
         for switch in (switches._jit_set_profiling_executor, switches._jit_set_profiling_mode):

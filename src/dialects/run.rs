@@ -112,6 +112,7 @@ struct Shared {
     plan_limit: AtomicUsize,
     static_plans: AtomicUsize,
     profiled_runs: AtomicUsize,
+    plans_in_background: AtomicBool,
 }
 
 /// What the tasks of a run may use together.
@@ -181,6 +182,7 @@ impl Run {
             plan_limit: AtomicUsize::new(PLANS),
             static_plans: AtomicUsize::new(STATIC_PLANS),
             profiled_runs: AtomicUsize::new(1),
+            plans_in_background: AtomicBool::new(false),
         };
         Run {
             shared: Arc::new(shared),
@@ -364,6 +366,16 @@ impl Run {
     /// See [`Run::set_static_plans`].
     pub fn static_plans(&self) -> usize {
         self.shared.static_plans.load(Ordering::Relaxed)
+    }
+
+    /// Lets other threads make plans: calls run without one until it is there. As they stand at first, calls make their plans themselves.
+    pub fn set_plans_in_background(&self, on: bool) {
+        self.shared.plans_in_background.store(on, Ordering::Relaxed);
+    }
+
+    /// See [`Run::set_plans_in_background`].
+    pub fn plans_in_background(&self) -> bool {
+        self.shared.plans_in_background.load(Ordering::Relaxed)
     }
 
     /// The call of a kind of arguments that makes the plan of its kind: the first one with 1, as it stands at first, or 0; calls

@@ -23,6 +23,8 @@ mod regions;
 mod python_repr;
 mod tasks;
 #[cfg(test)]
+mod backend_tests;
+#[cfg(test)]
 mod derivatives_tests;
 #[cfg(test)]
 mod gradient_tests;

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct Program(Arc<Inner>);
 
 pub(super) struct Inner {
-    pub(super) module: Module,
+    pub(super) module: Arc<Module>,
     pub(super) registry: Arc<Registry>,
     instance: Option<Object>,
     codes: RwLock<HashMap<Symbol, Arc<Code>>>,
@@ -76,6 +76,7 @@ struct Setting {
     max_kept: Option<u64>,
     /// Plans for kinds of arguments that differ in sizes alone, where runs do not say it.
     static_plans: Option<usize>,
+    in_background: bool,
     limits: Limits,
 }
 
@@ -91,7 +92,7 @@ impl Program {
 
     /// A program whose entries are the methods of `instance` (a loaded model), over ops of the caller's choice.
     pub fn with(module: Module, instance: Option<Object>, registry: Arc<Registry>) -> Program {
-        Program(Inner::new(module, instance, registry, Setting::default()))
+        Program(Inner::new(Arc::new(module), instance, registry, Setting::default()))
     }
 
     /// Says where the code comes from, so that errors can show it. Only the first call counts.
@@ -102,27 +103,27 @@ impl Program {
     /// The same program with its module changed, by passes for instance; they see it as it is prepared to run, with the casts
     /// of autocasting as ops.
     pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
-        let mut module = self.0.module.clone();
+        let mut module = Module::clone(&self.0.module);
         if !self.0.is_prepared {
             before_run::prepare_module(&mut module, &self.0.registry)?;
         }
         change(&mut module, &self.0.registry)?;
-        Ok(self.with_module(module, Setting { is_prepared: true, ..self.setting() }))
+        Ok(self.with_module(Arc::new(module), Setting { is_prepared: true, ..self.setting() }))
     }
 
     /// The same program with its fusion groups run by `backend`; ops outside of groups run on the CPU.
     pub fn on(&self, backend: Arc<dyn Backend>) -> Program {
-        self.with_module(self.0.module.clone(), Setting { backend: Some(backend), ..self.setting() })
+        self.with_module(Arc::clone(&self.0.module), Setting { backend: Some(backend), ..self.setting() })
     }
 
     /// The same program with a plan for each kind of arguments that a function is called with from outside: attributes that are
     /// never written become constants, sizes are known, and all that follows from both. Answers stay the same; what cannot
     /// be planned runs as it would without, and is counted.
     pub fn planned(&self) -> Program {
-        let mut module = self.0.module.clone();
+        let mut module = Arc::clone(&self.0.module);
         // A module that cannot be prepared has no plans: its functions say why when they run.
-        let is_prepared =
-            self.0.is_prepared || before_run::prepare_module(&mut module, &self.0.registry).is_ok();
+        let is_prepared = self.0.is_prepared
+            || before_run::prepare_module(Arc::make_mut(&mut module), &self.0.registry).is_ok();
         let plans = is_prepared.then_some(self.0.executor.as_ref().map_or(0, Executor::kinds));
         self.with_module(module, Setting { plans, is_prepared, ..self.setting() })
     }
@@ -130,21 +131,37 @@ impl Program {
     /// The same program, whose plans promise this about numbers; [`Contract::Exact`] where nothing is said. Under
     /// [`Contract::FastMath`] batch norm is folded into weights.
     pub fn under(&self, contract: Contract) -> Program {
-        self.with_module(self.0.module.clone(), Setting { contract, ..self.setting() })
+        self.with_module(Arc::clone(&self.0.module), Setting { contract, ..self.setting() })
     }
 
     /// As [`Program::planned`], with plans kept for at least `kinds` kinds of arguments of a function, whatever runs say.
     pub(crate) fn planned_for(&self, kinds: usize) -> Program {
         let planned = self.planned();
         let plans = planned.0.executor.as_ref().map(|_| kinds);
-        planned.with_module(planned.0.module.clone(), Setting { plans, ..planned.setting() })
+        planned.with_module(Arc::clone(&planned.0.module), Setting { plans, ..planned.setting() })
     }
 
     /// The same program with its own answer to [`Run::set_static_plans`]: how many kinds of arguments that differ in sizes alone have plans
     /// of their own before one leaves sizes open; 0 for none, so that the first plan does.
     pub fn with_static_plans(&self, plans: usize) -> Program {
         let static_plans = Some(plans);
-        self.with_module(self.0.module.clone(), Setting { static_plans, ..self.setting() })
+        self.with_module(Arc::clone(&self.0.module), Setting { static_plans, ..self.setting() })
+    }
+
+    /// The same program with plans that other threads make ([`Program::planned`]): a call that has none yet runs without, and so do
+    /// those after it until the plan is there, which [`PlanReport::unplanned`] counts. Answers are the same.
+    /// [`Program::finish_plans`] waits for them.
+    pub fn planned_in_background(&self) -> Program {
+        let planned = self.planned();
+        planned
+            .with_module(Arc::clone(&planned.0.module), Setting { in_background: true, ..planned.setting() })
+    }
+
+    /// Waits until no plan of it is being made by another thread.
+    pub fn finish_plans(&self) {
+        if let Some(executor) = &self.0.executor {
+            executor.finish();
+        }
     }
 
     /// Whether it makes plans.
@@ -163,20 +180,20 @@ impl Program {
     /// of each plan are numbered from 0, those inside its graph after its own; those of functions that run without plans from
     /// 0 too. [`Program::guards`] lists them, [`PlanReport::forced_misses`] counts.
     pub fn failing_guard(&self, number: usize) -> Program {
-        self.with_module(self.0.module.clone(), Setting { fails: Some(number), ..self.setting() })
+        self.with_module(Arc::clone(&self.0.module), Setting { fails: Some(number), ..self.setting() })
     }
 
     /// The same program, whose plans keep a limited number of bytes for the backward of a call, as far as types determine it and
     /// arguments can give the rest again: what would be more is computed again in the backward, products too, the cheapest first. Gradients
     /// stay the same. [`PlanReport::kept_bytes`] says what is kept.
     pub fn keeping_at_most(&self, bytes: u64) -> Program {
-        self.with_module(self.0.module.clone(), Setting { max_kept: Some(bytes), ..self.setting() })
+        self.with_module(Arc::clone(&self.0.module), Setting { max_kept: Some(bytes), ..self.setting() })
     }
 
     /// The same program, whose calls fail where work is not in a fusion group or a layer, naming each such op and why. Programs with plans
     /// do the same for what stands within `torch.jit.strict_fusion`.
     pub fn strictly_fused(&self) -> Program {
-        self.with_module(self.0.module.clone(), Setting { strict_fusion: true, ..self.setting() })
+        self.with_module(Arc::clone(&self.0.module), Setting { strict_fusion: true, ..self.setting() })
     }
 
     /// What plans that are kept, and functions that ran without one, ask before they go on, and how often it held: in order of
@@ -218,13 +235,13 @@ impl Program {
     /// The same program with a log of what becomes of its fusion groups, under the topic `fusion`: each kernel that is
     /// compiled or refused, and at level `debug` each call; and of the passes that make plans, under their names.
     pub fn logging(&self, spec: &LogSpec) -> Program {
-        self.with_module(self.0.module.clone(), Setting { log: spec.clone(), ..self.setting() })
+        self.with_module(Arc::clone(&self.0.module), Setting { log: spec.clone(), ..self.setting() })
     }
 
     /// The same program with a limit of the changes that the passes may make that make its plans. They share it with all that
     /// have a copy: a tool gives it to the passes over the program too.
     pub fn limiting(&self, limits: &Limits) -> Program {
-        self.with_module(self.0.module.clone(), Setting { limits: limits.clone(), ..self.setting() })
+        self.with_module(Arc::clone(&self.0.module), Setting { limits: limits.clone(), ..self.setting() })
     }
 
     /// What became of the fusion groups of all runs so far. Programs made of this one count for themselves.
@@ -251,6 +268,7 @@ impl Program {
             strict_fusion: inner.strict_fusion,
             max_kept: inner.executor.as_ref().and_then(Executor::max_kept),
             static_plans: inner.executor.as_ref().and_then(Executor::static_plans),
+            in_background: inner.executor.as_ref().is_some_and(Executor::is_in_background),
             limits: inner.limits.clone(),
         }
     }
@@ -259,10 +277,10 @@ impl Program {
     /// ones are recorded op by op.
     pub fn differentiating_from(&self, elements: usize) -> Program {
         let setting = Setting { differentiates_from: Some(elements), ..self.setting() };
-        self.with_module(self.0.module.clone(), setting)
+        self.with_module(Arc::clone(&self.0.module), setting)
     }
 
-    fn with_module(&self, module: Module, setting: Setting) -> Program {
+    fn with_module(&self, module: Arc<Module>, setting: Setting) -> Program {
         let registry = Arc::clone(&self.0.registry);
         Program(Inner::new(module, self.0.instance.clone(), registry, setting))
     }
@@ -546,7 +564,7 @@ pub fn graph_function(name: &str, graph: Graph) -> Function {
 
 impl Inner {
     fn new(
-        module: Module,
+        module: Arc<Module>,
         instance: Option<Object>,
         registry: Arc<Registry>,
         setting: Setting,
@@ -564,6 +582,7 @@ impl Inner {
                 Executor::new(forced.clone(), device.is_some(), kinds, setting.contract)
                     .keeping_at_most(setting.max_kept)
                     .with_static_plans(setting.static_plans)
+                    .in_background(setting.in_background)
             }),
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
@@ -655,7 +674,8 @@ impl Inner {
     ) -> Result<Value> {
         let Some(executor) = &self.executor else { return self.call_function(function.name, arguments, run) };
         let context = self.code_context();
-        let call = Call { module: &self.module, function, instance, arguments: &arguments, context };
+        let (program, module) = (self, &*self.module);
+        let call = Call { program, module, function, instance, arguments: &arguments, context };
         let plan = {
             let _budget = run.install();
             executor.plan(&call, run)?
@@ -675,7 +695,12 @@ impl Inner {
         self.execute(code, arguments, run)
     }
 
-    fn this(&self) -> Result<Arc<Inner>> {
+    /// What makes plans.
+    pub(super) fn executor(&self) -> Option<&Executor> {
+        self.executor.as_ref()
+    }
+
+    pub(super) fn this(&self) -> Result<Arc<Inner>> {
         self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))
     }
 
@@ -729,57 +754,5 @@ impl Methods for Inner {
             _ => false,
         };
         takes_two && matches!(function.schema.returns.as_slice(), [only] if only.ty == Type::bool())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::backends::{Executable, by_name};
-    use crate::dialects::loops::Kernel;
-    use crate::lowering::Target;
-    use crate::passes;
-    use crate::tensor::Tensor;
-
-    /// Fails as a GPU does whose driver reports an error.
-    struct Broken;
-
-    impl Backend for Broken {
-        fn name(&self) -> &'static str {
-            "broken"
-        }
-
-        fn target(&self) -> Target {
-            Target::Gpu
-        }
-
-        fn compile(&self, _: &Kernel) -> Result<Arc<dyn Executable>> {
-            Err(Diagnostic::device("out of memory"))
-        }
-    }
-
-    fn fused() -> Program {
-        let source = crate::diag::Source::new(
-            "test.py",
-            "def f(x: Tensor) -> Tensor:\n    return (x + x).mul(x).relu()\n",
-        );
-        let registry = Registry::builtin();
-        let module = crate::frontend::script::compile_source(&registry, &source).expect("compiles");
-        let pipeline = passes::parse("default").expect("is there");
-        Program::new(module).transformed(|m, r| pipeline.run(m, r).map(|_| ())).expect("fuses")
-    }
-
-    #[test]
-    fn groups_run_on_the_backend_that_was_asked_for() {
-        let x = Tensor::from_vec(&[1.0f32, -2.0, 3.0], &[3]).expect("fits");
-        let answer = fused().on(by_name("interp").expect("there")).run("f", vec![x.into()], &Run::default());
-        assert_eq!(answer.expect("runs").to_text(), "  2\n  8\n 18\n[ CPUFloatType{3} ]");
-    }
-
-    #[test]
-    fn a_device_that_fails_is_reported() {
-        let x = Tensor::from_vec(&[1.0f32], &[1]).expect("fits");
-        let error = fused().on(Arc::new(Broken)).run("f", vec![x.into()], &Run::default());
-        assert!(error.expect_err("fails").message().contains("out of memory"));
     }
 }

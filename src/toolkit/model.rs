@@ -1,23 +1,25 @@
 //! A model: the front door for programs that load, call and do nothing else.
 
-use super::{Loaded, Toolkit, load};
+use super::{Entries, Loaded, Toolkit, load};
 use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Run;
 use crate::passes::Meanings;
 use crate::passes::manager::Settings;
-use crate::runtime::{Program, ScriptComposites};
+use crate::runtime::{PlanReport, Program, ScriptComposites};
 use crate::value::Value;
 use std::path::Path;
 use std::sync::Arc;
 
 /// A loaded program that is ready to be called: an archive of `torch.jit.save`, TorchScript source or graph text, with the
-/// default passes on, by plans (`docs/plans.md`). Calls may come from several threads; clones share code and parameters.
+/// default passes on, by plans (`docs/plans.md`). Passes run over what a call of a function comes to, when it is called for the first
+/// time. Calls may come from several threads; clones share code and parameters.
 ///
 /// Calls record no gradients and print to standard output; [`Model::call_in`] takes a [`Run`] that says otherwise.
 #[derive(Clone)]
 pub struct Model {
-    program: Program,
+    entries: Arc<Entries>,
+    passes: String,
     toolkit: Toolkit,
 }
 
@@ -35,24 +37,26 @@ impl Model {
     }
 
     fn new(toolkit: Toolkit, plain: Program, passes: &str) -> Result<Model> {
-        let program = optimized(&toolkit, &plain, passes)?;
-        Ok(Model { program, toolkit })
+        toolkit.check()?;
+        let entries = Arc::new(Entries::new(plain, toolkit.parse_pipeline(passes)?));
+        Ok(Model { entries, passes: passes.to_string(), toolkit })
     }
 
     /// The same model under other passes: `""` for none, `"default"`, any pipeline of the toolkit. They run over the program
     /// as it is now, so that they come after those that it was loaded with.
     pub fn with_passes(&self, passes: &str) -> Result<Model> {
-        let program = optimized(&self.toolkit, &self.program, passes)?;
-        Ok(Model { program, toolkit: self.toolkit.clone() })
+        let program = transformed(&self.toolkit, self.entries.plain(), &self.passes)?;
+        Model::new(self.toolkit.clone(), program, passes)
     }
 
     /// The same model with its fusion groups run on a device of its toolkit: `cpu`, `cuda`, `interp`, a backend's own name.
     pub fn on(&self, device: &str) -> Result<Model> {
-        let program = match self.toolkit.device(device)? {
-            Some(backend) => self.program.on(backend),
-            None => self.program.clone(),
+        let plain = self.entries.plain();
+        let plain = match self.toolkit.device(device)? {
+            Some(backend) => plain.on(backend),
+            None => plain.clone(),
         };
-        Ok(Model { program, toolkit: self.toolkit.clone() })
+        Model::new(self.toolkit.clone(), plain, &self.passes)
     }
 
     /// Calls a function or method; `forward` of a module. Arguments are checked against its schema and converted as
@@ -70,18 +74,20 @@ impl Model {
         arguments: impl IntoIterator<Item = A>,
         run: &Run,
     ) -> Result<Value> {
-        self.program.run(entry, arguments.into_iter().map(Into::into).collect(), run)
+        let program = self.entry(entry)?;
+        program.run(entry, arguments.into_iter().map(Into::into).collect(), run)
     }
 
     /// The names of the arguments that a function takes, with their types as TorchScript writes them.
     pub fn parameters(&self, entry: &str) -> Result<Vec<(String, String)>> {
-        let parameters = self.program.parameters(entry)?;
+        let parameters = self.entries.plain().parameters(entry)?;
         Ok(parameters.into_iter().map(|a| (a.name.to_string(), a.ty.to_string())).collect())
     }
 
     /// The graph of a function after passes, as text.
     pub fn graph(&self, entry: &str) -> Result<String> {
-        let function = self.program.function(entry);
+        let program = self.entry(entry)?;
+        let function = program.function(entry);
         let function =
             function.ok_or_else(|| Diagnostic::input(format!("there is no function '{entry}'")))?;
         Ok(function.graph.to_string())
@@ -89,12 +95,26 @@ impl Model {
 
     /// What became of its fusion groups so far: kernels compiled, calls that ran op by op and why.
     pub fn fusion_report(&self) -> FusionReport {
-        self.program.fusion_report()
+        let mut all = FusionReport::default();
+        self.entries.made().iter().for_each(|program| all.add(&program.fusion_report()));
+        all
     }
 
-    /// The program beneath, for what this type does not offer.
+    /// What became of its calls so far: plans built, calls that ran without one and why.
+    pub fn plan_report(&self) -> PlanReport {
+        let mut all = PlanReport::default();
+        self.entries.made().iter().for_each(|program| all.add(&program.plan_report()));
+        all
+    }
+
+    /// The program that a function is called by, with passes on, for what this type does not offer.
+    pub fn entry(&self, name: &str) -> Result<Program> {
+        self.entries.of(None, name)
+    }
+
+    /// The program as it was loaded, before passes.
     pub fn program(&self) -> &Program {
-        &self.program
+        self.entries.plain()
     }
 }
 
@@ -115,17 +135,15 @@ impl Toolkit {
     }
 }
 
-fn optimized(toolkit: &Toolkit, plain: &Program, passes: &str) -> Result<Program> {
-    toolkit.check()?;
+/// The program with passes over all of its functions.
+fn transformed(toolkit: &Toolkit, plain: &Program, passes: &str) -> Result<Program> {
     let pipeline = toolkit.parse_pipeline(passes)?;
     let mut settings = Settings::default();
     if let Some(instance) = plain.instance() {
         settings.extras.set(Arc::new(instance.clone()));
     }
     settings.extras.set(Arc::new(Meanings(ScriptComposites::of(plain.registry()))));
-    let program =
-        plain.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))?;
-    Ok(if passes.trim().is_empty() { program } else { program.under(pipeline.contract()).planned() })
+    plain.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
 }
 
 #[cfg(test)]
@@ -143,7 +161,7 @@ mod tests {
             let x = Tensor::from_vec(&[-1.0f32, 2.0], &[2]).expect("small");
             let y = model.call("f", [x]).expect("it runs");
             assert_eq!(y.to_tensor().expect("a tensor").to_vec::<f32>().expect("floats"), [1.0, 5.0]);
-            assert_eq!(model.program().plan_report().built, built, "{passes}");
+            assert_eq!(model.plan_report().built, built, "{passes}");
         }
     }
 }

@@ -38,7 +38,7 @@ from ._trace import (
 from ._jit import (
     Attribute, annotate, enable_onednn_fusion, export, fork, fuser, ignore, is_scripting, isinstance as isinstance, last_executed_optimized_graph,
     optimize_for_inference, optimized_execution, run_frozen_optimizations, script_if_tracing, script_method,
-    set_fusion_strategy, strict_fusion, unused, wait, _fork, _wait, _unwrap_optional, _script_if_tracing, _IgnoreContextManager, onednn_fusion_enabled,
+    set_fusion_strategy, set_plans_in_background, finish_plans, strict_fusion, unused, wait, _fork, _wait, _unwrap_optional, _script_if_tracing, _IgnoreContextManager, onednn_fusion_enabled,
     jit_module_from_flatbuffer, save_jit_module_to_flatbuffer, set_module, export_opnames, ScriptWarning,
 )  # fmt: skip
 
@@ -119,6 +119,7 @@ __all__ = [
     "optimized_execution", "parse_ir", "pass_", "passes", "pipeline", "preserve_format", "qint32", "qint8",
     "quint2x4", "quint4x2", "quint8", "rand", "randn", "rule", "run_frozen_optimizations", "run_passes", "save",
     "save_jit_module_to_flatbuffer", "script", "script_if_tracing", "script_method", "set_fusion_strategy",
+    "set_plans_in_background", "finish_plans",
     "set_module", "set_num_threads", "short", "sparse_coo", "strict_fusion", "strided", "tensor", "term", "trace",
     "trace_module", "uint16", "uint32", "uint64", "uint8", "unused", "wait", "zeros",
 ]  # fmt: skip

@@ -240,6 +240,16 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
     return former
 
 
+def set_plans_in_background(on: bool) -> bool:
+    """Lets other threads make the plans of this thread's calls: a call runs without one until it is there. Gives what was before."""
+    return _flambeau.set_plans_in_background(on)
+
+
+def finish_plans(function: Any) -> None:
+    """Waits until no other thread makes a plan of a module or function."""
+    function._c.finish_plans()
+
+
 def _switch(name: str, on: bool) -> bool:
     """Sets one of the two switches without which calls have no plans; gives what it was."""
     former, _planning[name] = _planning[name], bool(on)

@@ -10,6 +10,7 @@ const SOURCES: &[(&str, &[u8])] = &[
     ("llvm/call.rs", include_bytes!("../llvm/call.rs")),
     ("llvm/control.rs", include_bytes!("../llvm/control.rs")),
     ("llvm/emit.rs", include_bytes!("../llvm/emit.rs")),
+    ("llvm/ending.rs", include_bytes!("../llvm/ending.rs")),
     ("llvm/ir.rs", include_bytes!("../llvm/ir.rs")),
     ("llvm/machine.rs", include_bytes!("../llvm/machine.rs")),
     ("llvm/math.rs", include_bytes!("../llvm/math.rs")),

@@ -7,6 +7,7 @@
 mod call;
 mod control;
 mod emit;
+mod ending;
 mod ir;
 mod machine;
 mod math;
@@ -21,6 +22,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Kernel;
 use crate::lowering::Target;
 use call::Compiled;
+use ending::Compiling;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
@@ -134,6 +136,7 @@ impl Shared {
                 Err(_) => cache.spoiled(),
             }
         }
+        let _compiling = Compiling::begin()?;
         let object = generate(kernel, machine, &symbol::of(key), FileType::Object)?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
         let code = self.linked(object.clone(), key)?;

@@ -58,6 +58,18 @@ unsafe impl Send for Jit {}
 // SAFETY: as above.
 unsafe impl Sync for Jit {}
 
+/// Lets the C library call a function when the process ends, before it destroys what was there when this was called: LLVM's state.
+pub(super) fn at_exit(function: extern "C" fn()) {
+    unsafe extern "C" {
+        fn atexit(function: extern "C" fn()) -> i32;
+    }
+    // SAFETY: the C standard's function, declared as it is; what it is given is a function of this program, which takes nothing
+    // and does not unwind.
+    let refused = unsafe { atexit(function) } != 0;
+    // Where the C library has no room for it, the process ends as it did before.
+    debug_assert!(!refused, "the C library takes at least 32 functions");
+}
+
 /// Turns an LLVM error into ours and frees it.
 fn check(error: LLVMErrorRef, what: &str) -> Result<()> {
     if error.is_null() {

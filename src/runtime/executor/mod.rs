@@ -4,6 +4,9 @@
 //! A call looks its spec up, checks that what the plan froze is still the same, and runs the plan's code. A call that has
 //! no plan runs as it would without an executor, and is counted with the reason. It knows passes and code, no op by name.
 
+mod background;
+#[cfg(test)]
+mod background_tests;
 mod build;
 mod counters;
 mod draws;
@@ -36,11 +39,13 @@ pub use state::PlanState;
 use super::checks::{Asked, Forced};
 use super::code;
 use super::packed::Packed;
+use super::program::Inner;
 use crate::diag::{Result, Span};
 use crate::dialects::{Contract, GraphId, Run};
 use crate::ir::{Function, Graph, Module, Symbol, Type};
 use crate::passes::{self, Pipeline};
 use crate::value::{Object, Value};
+use background::{IN_BACKGROUND, Pending};
 use build::Subject;
 use counters::PlanCounters;
 use hashbrown::HashMap;
@@ -48,7 +53,7 @@ use open::{OpenSpec, Shape};
 use parking_lot::{Mutex, RwLock};
 use spec::{Kind, Words};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -91,6 +96,9 @@ pub(super) struct Executor {
     opens: bool,
     /// Plans for kinds of arguments that differ in sizes alone, where runs do not say it.
     static_plans: Option<usize>,
+    /// Whether other threads make plans, while calls run without.
+    in_background: bool,
+    pending: Arc<Pending>,
 }
 
 /// The plans of a function.
@@ -120,8 +128,8 @@ enum Spec {
 
 /// What came of looking for a plan for open sizes.
 enum Opened {
-    /// Fewer calls came than are to be profiled.
-    Early,
+    /// It is not there yet, and why.
+    NotYet(&'static str),
     /// Its place, and whether it was there before.
     Slot(Arc<Slot>, bool),
     /// There is none for such a call.
@@ -143,6 +151,8 @@ struct Slot {
     source: Option<Span>,
     used: AtomicU64,
     building: Mutex<()>,
+    /// Whether another thread than those of calls makes the plan.
+    is_left: AtomicBool,
     plan: OnceLock<Result<Arc<Plan>, String>>,
     /// Calls that came before the plan was to be made.
     early: AtomicUsize,
@@ -155,6 +165,7 @@ struct Slot {
 
 /// A call as the executor sees it.
 pub(super) struct Call<'a> {
+    pub(super) program: &'a Inner,
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
     /// The receiver, where the function is a method.
@@ -195,6 +206,8 @@ impl Executor {
             max_kept: None,
             opens: !on_device,
             static_plans: None,
+            in_background: false,
+            pending: Arc::default(),
         }
     }
 
@@ -206,6 +219,16 @@ impl Executor {
     /// The executor with its own number of plans for kinds of arguments that differ in sizes alone, whatever runs say.
     pub(super) fn with_static_plans(self, static_plans: Option<usize>) -> Executor {
         Executor { static_plans, ..self }
+    }
+
+    /// The executor, whose plans other threads make where that is asked for.
+    pub(super) fn in_background(self, in_background: bool) -> Executor {
+        Executor { in_background, ..self }
+    }
+
+    /// Whether they do.
+    pub(super) fn is_in_background(&self) -> bool {
+        self.in_background
     }
 
     /// That number.
@@ -249,8 +272,8 @@ impl Executor {
                 (Some(slot), is_made)
             }
             (None, Some(shape)) => match self.opened(&plans, shape, own, call, run)? {
-                Opened::Early => {
-                    self.counters.unplanned(EARLY);
+                Opened::NotYet(reason) => {
+                    self.counters.unplanned(reason);
                     return Ok(None);
                 }
                 Opened::Slot(slot, is_made) => (Some(slot), is_made),
@@ -265,8 +288,8 @@ impl Executor {
             self.counters.unplanned("arguments or attributes differ from call to call");
             return Ok(None);
         };
-        if slot.is_early(run) {
-            self.counters.unplanned(EARLY);
+        if let Some(reason) = self.not_yet(&slot, call, run) {
+            self.counters.unplanned(reason);
             return Ok(None);
         }
         let found = self.ready(&slot, call, run)?;
@@ -283,6 +306,10 @@ impl Executor {
         }
         self.counters.outdated();
         match plans.replace(&slot) {
+            Some(slot) if self.is_left_to_others(&slot, call, run) => {
+                self.counters.unplanned(IN_BACKGROUND);
+                Ok(None)
+            }
             Some(slot) => Ok(self.settled(self.ready(&slot, call, run)?)),
             None => {
                 self.counters.unplanned("arguments or attributes differ from call to call");
@@ -291,13 +318,21 @@ impl Executor {
         }
     }
 
+    /// Why a call runs without the plan of its slot, which is not made yet, and not by this call.
+    fn not_yet(&self, slot: &Arc<Slot>, call: &Call<'_>, run: &Run) -> Option<&'static str> {
+        if slot.is_early(run) {
+            return Some(EARLY);
+        }
+        self.is_left_to_others(slot, call, run).then_some(IN_BACKGROUND)
+    }
+
     /// The plan for open sizes that a call may run, made where it is due.
     fn opened(&self, plans: &Plans, shape: &Shape, own: usize, call: &Call<'_>, run: &Run) -> Result<Opened> {
         let kind = |open: &OpenSpec| self.kind_of(open, call, run);
         let open = plans.find_open(shape).or_else(|| plans.open(shape, own, &kind, call, &self.counters));
         let Some(slot) = open else { return Ok(Opened::Nothing) };
-        if slot.is_early(run) {
-            return Ok(Opened::Early);
+        if let Some(reason) = self.not_yet(&slot, call, run) {
+            return Ok(Opened::NotYet(reason));
         }
         let is_made = slot.plan.get().is_some();
         if self.ready(&slot, call, run)?.is_err() {
@@ -417,7 +452,7 @@ impl Executor {
         }
         self.counters.miss();
         let begin = Instant::now();
-        let Call { module, function, instance, arguments, context } = *call;
+        let Call { module, function, instance, arguments, context, .. } = *call;
         let packed = &self.packed;
         let max_kept = self.max_kept;
         let open = if let Spec::Open(open) = &slot.spec { Some(&**open) } else { None };
@@ -508,6 +543,10 @@ impl Plans {
                     Spec::Open(_) => None,
                 };
                 let others: Vec<Shape> = slots.iter().filter_map(shape_of).collect();
+                // Another thread may have made its own place meanwhile.
+                if others.iter().any(|other| other.has_sizes_of(shape)) {
+                    return None;
+                }
                 (others.len() >= own).then(|| OpenSpec::of(others.iter().chain([shape])))?
             }
         }?;
@@ -673,6 +712,7 @@ impl Slot {
             source,
             used: AtomicU64::new(now),
             building: Mutex::default(),
+            is_left: AtomicBool::new(false),
             plan: OnceLock::new(),
             // Its kind of arguments is known where there was a plan.
             early: AtomicUsize::new(former.map_or(0, |former| former.early.load(Ordering::Relaxed))),

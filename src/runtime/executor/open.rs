@@ -61,6 +61,11 @@ impl Shape {
         self.words == other.words
     }
 
+    /// Whether they do not even differ in sizes.
+    pub(super) fn has_sizes_of(&self, other: &Shape) -> bool {
+        self.sizes == other.sizes
+    }
+
     pub(super) fn words(&self) -> &Words {
         &self.words
     }

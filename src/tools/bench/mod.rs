@@ -72,6 +72,9 @@ pub struct Options {
     device: DeviceOptions,
     #[command(flatten)]
     plans: PlanOptions,
+    /// Let other threads make plans: the first call runs without, and those that are timed come once the plans are there
+    #[arg(long, conflicts_with = "no_plans")]
+    plans_in_background: bool,
     #[command(flatten)]
     kept: KeptOptions,
     #[command(flatten)]
@@ -189,7 +192,9 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
     let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
     let peak = measure::Peak::begin();
     let ready = subject.prepare(options, &pipeline, (setting, &options.passes), &run, io)?;
+    run.set_plans_in_background(options.plans_in_background);
     let first = ready.call(&run)?;
+    ready.program.finish_plans();
     let times = match &options.baseline {
         None => measure::times(options, &ready, &run)?,
         Some(baseline) => {
