@@ -179,10 +179,14 @@ impl Core {
         Ok(Entries::new(self.plain.clone(), pipeline).logging(runs::log_spec()))
     }
 
+    /// Those that were called so far, within contexts of autocasting too.
+    fn entries(&self) -> impl Iterator<Item = &Entries> {
+        [&self.fast, &self.cast[0], &self.cast[1]].into_iter().filter_map(Once::get)
+    }
+
     /// What its programs logged since the last time.
     fn take_log(&self) -> String {
-        let made = [&self.fast, &self.cast[0], &self.cast[1]].into_iter().filter_map(Once::get);
-        made.map(Entries::take_log).collect()
+        self.entries().map(Entries::take_log).collect()
     }
 
     fn module(&self) -> &Module {
@@ -562,7 +566,7 @@ impl PyProgram {
 
     /// Waits until no other thread makes a plan of the program's functions.
     fn finish_plans(&self, py: Python<'_>) -> PyResult<()> {
-        let made = self.core.fast.get().map(Entries::made).unwrap_or_default();
+        let made: Vec<Program> = self.core.entries().flat_map(Entries::made).collect();
         runs::outside(py, || made.iter().for_each(Program::finish_plans))
     }
 
@@ -747,8 +751,8 @@ impl PyProgram {
     /// What became of fusion groups and plans so far.
     fn fusion_report(&self) -> PyResult<String> {
         let mut all = FusionReport::default();
-        let made = self.core.fast.get().map(Entries::made).unwrap_or_default();
-        made.iter().for_each(|program| all.add(&program.fusion_report()));
+        let made = self.core.entries().flat_map(Entries::made);
+        made.for_each(|program| all.add(&program.fusion_report()));
         Ok(format!("{all:?}"))
     }
 }

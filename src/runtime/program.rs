@@ -76,7 +76,6 @@ struct Setting {
     max_kept: Option<u64>,
     /// Plans for kinds of arguments that differ in sizes alone, where runs do not say it.
     static_plans: Option<usize>,
-    in_background: bool,
     limits: Limits,
 }
 
@@ -146,15 +145,6 @@ impl Program {
     pub fn with_static_plans(&self, plans: usize) -> Program {
         let static_plans = Some(plans);
         self.with_module(Arc::clone(&self.0.module), Setting { static_plans, ..self.setting() })
-    }
-
-    /// The same program with plans that other threads make ([`Program::planned`]): a call that has none yet runs without, and so do
-    /// those after it until the plan is there, which [`PlanReport::unplanned`] counts. Answers are the same.
-    /// [`Program::finish_plans`] waits for them.
-    pub fn planned_in_background(&self) -> Program {
-        let planned = self.planned();
-        planned
-            .with_module(Arc::clone(&planned.0.module), Setting { in_background: true, ..planned.setting() })
     }
 
     /// Waits until no plan of it is being made by another thread.
@@ -268,7 +258,6 @@ impl Program {
             strict_fusion: inner.strict_fusion,
             max_kept: inner.executor.as_ref().and_then(Executor::max_kept),
             static_plans: inner.executor.as_ref().and_then(Executor::static_plans),
-            in_background: inner.executor.as_ref().is_some_and(Executor::is_in_background),
             limits: inner.limits.clone(),
         }
     }
@@ -582,7 +571,6 @@ impl Inner {
                 Executor::new(forced.clone(), device.is_some(), kinds, setting.contract)
                     .keeping_at_most(setting.max_kept)
                     .with_static_plans(setting.static_plans)
-                    .in_background(setting.in_background)
             }),
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),

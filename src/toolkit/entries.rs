@@ -81,12 +81,8 @@ impl Entries {
     }
 
     fn make(&self, function: Symbol, class: Option<Symbol>) -> Result<Program> {
-        let mut settings = Settings { log: self.log.clone(), ..Settings::default() };
-        settings.roots = self.roots(function, class);
-        if let Some(instance) = self.plain.instance() {
-            settings.extras.set(Arc::new(instance.clone()));
-        }
-        settings.extras.set(Arc::new(Meanings(ScriptComposites::of(self.plain.registry()))));
+        let (log, roots) = (self.log.clone(), self.roots(function, class));
+        let settings = over(&self.plain, Settings { log, roots, ..Settings::default() });
         let mut text = Vec::new();
         let done = self.plain.transformed(|module, registry| {
             Runner::new(registry, settings, &mut text).run(&self.pipeline, module).map(drop)
@@ -104,6 +100,15 @@ impl Entries {
         let hooks = class.into_iter().zip(hooks).filter_map(|(c, hook)| c.methods.get(hook).copied());
         std::iter::once(function).chain(hooks).collect()
     }
+}
+
+/// Settings of passes over a program: they know its instance and what composites mean.
+pub(crate) fn over(program: &Program, mut settings: Settings) -> Settings {
+    if let Some(instance) = program.instance() {
+        settings.extras.set(Arc::new(instance.clone()));
+    }
+    settings.extras.set(Arc::new(Meanings(ScriptComposites::of(program.registry()))));
+    settings
 }
 
 #[cfg(test)]

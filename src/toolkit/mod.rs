@@ -14,6 +14,7 @@ mod model;
 
 pub use dialect::Dialect;
 pub use entries::Entries;
+pub(crate) use entries::over;
 pub use load::{
     Loaded, detach_parameters, is_graph, is_model, is_text, load_archive_with, load_file_with,
     load_graph_with, load_mapped, load_model, load_opened, load_source_with, load_text_with, origins,

@@ -1,12 +1,11 @@
 //! A model: the front door for programs that load, call and do nothing else.
 
-use super::{Entries, Loaded, Toolkit, load};
+use super::{Entries, Loaded, Toolkit, load, over};
 use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Run;
-use crate::passes::Meanings;
 use crate::passes::manager::Settings;
-use crate::runtime::{PlanReport, Program, ScriptComposites};
+use crate::runtime::{PlanReport, Program};
 use crate::value::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -138,11 +137,7 @@ impl Toolkit {
 /// The program with passes over all of its functions.
 fn transformed(toolkit: &Toolkit, plain: &Program, passes: &str) -> Result<Program> {
     let pipeline = toolkit.parse_pipeline(passes)?;
-    let mut settings = Settings::default();
-    if let Some(instance) = plain.instance() {
-        settings.extras.set(Arc::new(instance.clone()));
-    }
-    settings.extras.set(Arc::new(Meanings(ScriptComposites::of(plain.registry()))));
+    let settings = over(plain, Settings::default());
     plain.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
 }
 

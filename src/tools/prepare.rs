@@ -11,8 +11,9 @@ use crate::diag::{Diagnostic, ErrorKind, Result, files, nearest};
 use crate::dialects::{Registry, Strictness};
 use crate::ir::Module;
 use crate::passes::manager::{Limits, Runner, Settings};
-use crate::passes::{Meanings, PassSet, Pipeline};
-use crate::runtime::{Program, ScriptComposites};
+use crate::passes::{PassSet, Pipeline};
+use crate::runtime::Program;
+use crate::toolkit;
 pub use crate::toolkit::verify;
 use clap::Args;
 use std::io::Write;
@@ -28,14 +29,11 @@ pub fn called(program: &Program, entry: &str) -> Settings {
 pub fn transformed(
     program: &Program,
     pipeline: &Pipeline,
-    mut settings: Settings,
+    settings: Settings,
     name: &str,
     out: &mut dyn Write,
 ) -> Result<Program> {
-    if let Some(instance) = program.instance() {
-        settings.extras.set(Arc::new(instance.clone()));
-    }
-    settings.extras.set(Arc::new(Meanings(ScriptComposites::of(program.registry()))));
+    let settings = toolkit::over(program, settings);
     let passed = program
         .transformed(|module, registry| run_passes(module, registry, pipeline, settings, name, out))?;
     Ok(passed.under(pipeline.contract()))

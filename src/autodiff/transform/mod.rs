@@ -84,8 +84,8 @@ pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> 
 }
 
 /// Differentiates as [`backward`] does, and splits the work so that what is worth it is kept between the parts: at most `max_kept`
-/// bytes, where that is said and the inputs can give the rest again; `extras` are for the passes that find types. A gradient is taken of each output that depends on a wanted
-/// input.
+/// bytes, where that is said and the inputs can give the rest again. A gradient is taken of each output that depends on a wanted
+/// input; `extras` are for the passes that find types.
 pub fn split(
     graph: &Graph,
     inputs: &[bool],

@@ -376,7 +376,7 @@ impl<'s> Pass<'s> {
         match kind {
             Kind::Ident => {
                 text.push_str(mark::IDENT);
-                // Its place is the begin of a file.
+                // It stands at the beginning of a file.
                 let is_version =
                     self.out.tokens.len() == 1 && self.out.source.text().get(start..end) == Some(VERSION);
                 text.push_str(if is_version { VERSION } else { "" });

@@ -129,9 +129,7 @@ fn word(rest: &[u8]) -> (Kind, usize) {
             return (Kind::Fixed(joined), length + second.len());
         }
     }
-    // The longest keywords are `Ellipsis` and `NoneType`; most names begin like none of them.
-    let may_be = |k: &&&str| k.len() == length && k.as_bytes().first() == word.first();
-    let keyword = KEYWORDS.iter().filter(may_be).find(|k| k.as_bytes() == word && !k.contains('_'));
+    let keyword = KEYWORDS.iter().find(|k| k.as_bytes() == word && !k.contains('_'));
     (keyword.map_or(Kind::Ident, |k| Kind::Fixed(k)), length)
 }
 

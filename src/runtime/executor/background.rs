@@ -23,7 +23,8 @@ const MAX_DEPTH: usize = 16;
 /// How many plans of an executor are being made by other threads.
 #[derive(Default)]
 pub(super) struct Pending {
-    count: Mutex<usize>,
+    /// With the process that they are made in: one that was forked off has none of its threads.
+    count: Mutex<(u32, usize)>,
     none: Condvar,
 }
 
@@ -32,14 +33,16 @@ struct Making(Arc<Pending>);
 
 impl Pending {
     fn begin(self: &Arc<Pending>) -> Making {
-        *self.count.lock() += 1;
+        let (process, mut count) = (std::process::id(), self.count.lock());
+        *count = (process, if count.0 == process { count.1 + 1 } else { 1 });
+        drop(count);
         Making(Arc::clone(self))
     }
 
     /// Waits until there is none.
     fn wait(&self) {
         let mut count = self.count.lock();
-        while *count > 0 {
+        while count.0 == std::process::id() && count.1 > 0 {
             self.none.wait(&mut count);
         }
     }
@@ -48,8 +51,8 @@ impl Pending {
 impl Drop for Making {
     fn drop(&mut self) {
         let mut count = self.0.count.lock();
-        *count -= 1;
-        if *count == 0 {
+        count.1 -= 1;
+        if count.1 == 0 {
             self.0.none.notify_all();
         }
     }
@@ -64,7 +67,7 @@ impl Executor {
     /// Whether another thread makes the plan of a slot, from now on if need be. No where it is made, or where it is to be made by
     /// the call itself: other threads have no room, or the call was given what cannot be copied.
     pub(super) fn is_left_to_others(&self, slot: &Arc<Slot>, call: &Call<'_>, run: &Run) -> bool {
-        if !(self.in_background || run.plans_in_background()) || slot.plan.get().is_some() {
+        if !run.plans_in_background() || slot.plan.get().is_some() {
             return false;
         }
         if slot.is_left.swap(true, Ordering::AcqRel) {

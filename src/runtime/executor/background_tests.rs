@@ -10,7 +10,7 @@ use crate::value::Value;
 fn program(text: &str) -> Program {
     let registry = Registry::builtin();
     let source = crate::diag::Source::new("test.py", text);
-    Program::new(compile_source(&registry, &source).expect("compiles")).planned_in_background()
+    Program::new(compile_source(&registry, &source).expect("compiles")).planned()
 }
 
 fn ones(sizes: &[i64]) -> Tensor {
@@ -25,6 +25,7 @@ fn floats(value: &Value) -> Vec<f32> {
 fn silent() -> Run {
     let run = Run::silent();
     run.set_grad_enabled(false);
+    run.set_plans_in_background(true);
     run
 }
 
@@ -92,7 +93,8 @@ fn a_plan_that_cannot_be_made_is_a_reason() {
 #[test]
 fn calls_that_record_gradients_have_plans_too() {
     let program = program(F);
-    let run = Run::silent();
+    let run = silent();
+    run.set_grad_enabled(true);
     for _ in 0..2 {
         let x = ones(&[4]);
         x.set_requires_grad(true).expect("floats");

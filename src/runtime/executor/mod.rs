@@ -96,8 +96,7 @@ pub(super) struct Executor {
     opens: bool,
     /// Plans for kinds of arguments that differ in sizes alone, where runs do not say it.
     static_plans: Option<usize>,
-    /// Whether other threads make plans, while calls run without.
-    in_background: bool,
+    /// Plans that other threads make.
     pending: Arc<Pending>,
 }
 
@@ -206,7 +205,6 @@ impl Executor {
             max_kept: None,
             opens: !on_device,
             static_plans: None,
-            in_background: false,
             pending: Arc::default(),
         }
     }
@@ -219,16 +217,6 @@ impl Executor {
     /// The executor with its own number of plans for kinds of arguments that differ in sizes alone, whatever runs say.
     pub(super) fn with_static_plans(self, static_plans: Option<usize>) -> Executor {
         Executor { static_plans, ..self }
-    }
-
-    /// The executor, whose plans other threads make where that is asked for.
-    pub(super) fn in_background(self, in_background: bool) -> Executor {
-        Executor { in_background, ..self }
-    }
-
-    /// Whether they do.
-    pub(super) fn is_in_background(&self) -> bool {
-        self.in_background
     }
 
     /// That number.
