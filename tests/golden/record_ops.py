@@ -3,9 +3,10 @@
 Run with a Python that has torch (2.15.0 was used), expecttest and numpy:
 
     python tests/golden/record_ops.py > tests/golden/ops.jsonl
+    python tests/golden/record_ops.py hash_tensor >> tests/golden/ops.jsonl  # of some operators alone
 
 The samples are those of torch.testing's operator database. For each operator and dtype the sample with the shortest
-record is kept. Operators that draw random numbers, results that are no tensors and constants that graph text leaves out
+record is kept, and calls that it lacks (`CALLS`). Operators that draw random numbers, results that are no tensors and constants that graph text leaves out
 are skipped.
 """
 
@@ -18,6 +19,7 @@ import warnings
 import numpy
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import SampleInput
 
 from record_programs import encode
 
@@ -27,7 +29,7 @@ DTYPES = [torch.float32, torch.int64, torch.bool, torch.complex64, torch.bfloat1
 SAMPLES = 8
 ELEMENTS = 48
 # Sparse tensors, memory that nobody wrote, and what is refused here by name.
-SKIPPED = ("jiterator", "sparse", "to_sparse", "empty", "new_empty", "_scaled_mm", "linalg.eigvals", "chalf", "hash_tensor")
+SKIPPED = ("jiterator", "sparse", "to_sparse", "empty", "new_empty", "_scaled_mm", "linalg.eigvals", "chalf")
 LEFT_OUT = {
     ("linalg.eig", None),
     ("matrix_exp", torch.complex64),
@@ -96,9 +98,33 @@ def record(function, sample, name):
     return json.dumps(case)
 
 
+def resized(x, **options):
+    return torch.nn.functional.interpolate(x, mode="lanczos", antialias=True, **options)
+
+
+def hash_of(x, *dims, **options):
+    return torch.hash_tensor(x, *dims, **options)
+
+
+# Calls of operators that the database has not, or not all of: a name, a function, an argument, and options.
+CALLS = [
+    ("_upsample_lanczos2d_aa.larger", resized, torch.linspace(-3, 7, 18).reshape(1, 2, 3, 3), {"size": (4, 5)}),
+    ("_upsample_lanczos2d_aa.smaller", resized, torch.linspace(-3, 7, 48).reshape(1, 1, 6, 8).sin(), {"size": (2, 3)}),
+    ("_upsample_lanczos2d_aa.scaled", resized, torch.linspace(-3, 7, 24, dtype=torch.float64).reshape(1, 1, 4, 6), {"scale_factor": (0.6, 1.4)}),
+    ("_upsample_lanczos2d_aa.bytes", resized, (torch.arange(42) * 37 % 256).to(torch.uint8).reshape(1, 1, 6, 7), {"size": (3, 9)}),
+    ("hash_tensor.halves", hash_of, torch.arange(6).reshape(2, 3).half() * 1.3 - 2, {"dim": 1, "keepdim": True}),
+    ("hash_tensor.bytes", hash_of, torch.arange(3, 9, dtype=torch.uint8).reshape(2, 3), {"dim": [0, 1]}),
+    ("hash_tensor.repeated", hash_of, torch.tensor([[1.5, 2.5]]).expand(3, 2), {"dim": 0}),
+]
+
+
 def main():
+    names = sys.argv[1:]
+    for name, function, tensor, options in CALLS:
+        if not names or name.split(".")[0] in names:
+            print(record(function, SampleInput(tensor, kwargs=options), name))
     for op in op_db:
-        if op.name.startswith(SKIPPED):
+        if op.name.startswith(SKIPPED) or names and op.name not in names:
             continue
         name = ".".join(part for part in (op.name, op.variant_test_name) if part)
         kept = 0

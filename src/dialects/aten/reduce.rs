@@ -96,6 +96,10 @@ pub static OPS: &[OpDef] = &[
         count_nonzero(a.tensor(0)?, Some(a.ints(1)?))
     }).infer(reductions::index)
     .out_exact("dim_IntList_out"),
+    reduce("aten::hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", hash)
+        .infer(reductions::bits)
+        .out_exact("out")
+        .doc("the exclusive or of all elements along the dimensions, as the bits of float64 or int64"),
     reduce("aten::trace(Tensor self) -> Tensor", |a| {
         let tensor = a.tensor(0)?;
         if tensor.rank() == 2 && tensor.dtype() == DType::Bool {
@@ -519,6 +523,40 @@ fn count_nonzero(tensor: &Tensor, dims: Option<Vec<i64>>) -> Result<Outputs> {
         rows.map::<W, i64>(|row| (row.iter().filter(|x| **x != W::ZERO).count() * times) as i64)?
     });
     one(Tensor::from_vec(&counts, rows.result_sizes(false))?)
+}
+
+fn hash(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, dims) = (a.tensor(0)?, a.ints(1)?);
+    if a.int(3)? != 0 {
+        return Err(Diagnostic::runtime(format!("Unknown hash_tensor mode: {}", a.int(3)?)));
+    }
+    if dims.is_empty() && tensor.numel() == 0 {
+        return Err(Diagnostic::runtime(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with \
+             the 'dim' argument.",
+        ));
+    }
+    let dtype = tensor.dtype();
+    if dtype.is_complex() || matches!(dtype, DType::U16 | DType::U32 | DType::U64) {
+        return Err(not_implemented("xor_sum_cpu", dtype));
+    }
+    let dims = reduced_dims(Some(dims), tensor.rank())?;
+    if let Some(d) = dims.iter().find(|d| tensor.sizes().get(**d) == Some(&0)) {
+        return Err(Diagnostic::raised(
+            "IndexError",
+            format!("hash_tensor: Expected reduction dim {d} to have non-zero size."),
+        ));
+    }
+    let is_real = dtype.is_floating();
+    let tensor = tensor.to_dtype(if is_real { DType::F64 } else { DType::I64 })?;
+    let (rows, times) = Rows::once_each(&tensor, &dims)?;
+    // What is read an even number of times cancels out.
+    let joined = |bits: u64| if times % 2 == 0 { 0 } else { bits };
+    let hashes = match is_real {
+        true => rows.map::<f64, u64>(|row| joined(row.iter().fold(0, |all, x| all ^ x.to_bits())))?,
+        false => rows.map::<i64, u64>(|row| joined(row.iter().fold(0, |all, x| all ^ (*x as u64))))?,
+    };
+    one(Tensor::from_vec(&hashes, rows.result_sizes(a.bool(2)?))?)
 }
 
 /// Sums what broadcasting to the tensor's sizes would have repeated.

@@ -119,6 +119,15 @@ pub static OPS: &[OpDef] = &[
         "aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::SmoothCubic, Some(2)),
     ).infer(products::resized),
+    opaque(
+        "aten::_upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        |a| sized(a, 2, Mode::SmoothLanczos, Some(2), 3),
+    ).infer(products::resized)
+    .out_exact("out"),
+    opaque(
+        "aten::_upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        |a| scaled(a, 2, Mode::SmoothLanczos, Some(2)),
+    ).infer(products::resized),
 ];
 
 fn fail<T>(text: impl Into<String>) -> Result<T> {
@@ -228,7 +237,7 @@ fn resampled(
     }
     let name = match (mode, dims) {
         (Mode::Cubic, _) => "compute_indices_weights_cubic",
-        (Mode::SmoothLinear | Mode::SmoothCubic, _) => "compute_index_ranges_weights",
+        (mode, _) if mode.is_smooth() => "compute_index_ranges_weights",
         (Mode::Linear, 2) => "upsample_bilinear2d_channels_last",
         (Mode::Linear, _) => "compute_indices_weights_linear",
         (_, 1) => "compute_indices_weights_nearest",
@@ -250,7 +259,7 @@ fn resampled(
             Mode::Nearest => output[d] == spatial[d] || output[d] == 2 * spatial[d],
             Mode::Linear => return scales[d].filter(|_| !(at_once && output[d] == spatial[d])),
             // With antialiasing dimensions that stay are left alone.
-            Mode::SmoothLinear | Mode::SmoothCubic => return scales[d].filter(|_| output[d] != spatial[d]),
+            mode if mode.is_smooth() => return scales[d].filter(|_| output[d] != spatial[d]),
             _ => false,
         };
         scales[d].filter(|_| !(is_small && plain))
@@ -273,7 +282,7 @@ fn resampled(
             })
             .collect();
         // PyTorch's kernel with antialiasing adds each product to the sum, the others begin with the second product.
-        let in_turn = matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic);
+        let in_turn = mode.is_smooth();
         if dims == 2 && (at_once || mode.is_nearest()) {
             return planar::<R>(input, &result, &taps, mode);
         }
@@ -364,9 +373,12 @@ fn resampled_bytes(
     mode: Mode,
     align: bool,
 ) -> Result<Tensor> {
-    let antialias = matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic);
-    let filter =
-        if matches!(mode, Mode::Linear | Mode::SmoothLinear) { Filter::Linear } else { Filter::Cubic };
+    let antialias = mode.is_smooth();
+    let filter = match mode {
+        Mode::Linear | Mode::SmoothLinear => Filter::Linear,
+        Mode::SmoothLanczos => Filter::Lanczos,
+        _ => Filter::Cubic,
+    };
     let sizes = input.sizes();
     let mut bytes = input.elements::<u8>()?;
     let mut inner = 1;

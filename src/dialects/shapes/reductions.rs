@@ -38,6 +38,11 @@ pub fn index(operands: &Operands<'_>) -> Results {
     one(reduced(operands, |_| DType::I64)?)
 }
 
+/// A reduction that joins the bits of elements.
+pub fn bits(operands: &Operands<'_>) -> Results {
+    one(reduced(operands, |_| DType::U64)?)
+}
+
 /// A reduction that gives a magnitude: complex becomes real.
 pub fn magnitude(operands: &Operands<'_>) -> Results {
     let found = reduced(operands, DType::to_real)?;

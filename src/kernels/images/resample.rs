@@ -22,9 +22,16 @@ pub enum Mode {
     SmoothLinear,
     /// With antialiasing.
     SmoothCubic,
+    /// With antialiasing: a sine over six elements.
+    SmoothLanczos,
 }
 
 impl Mode {
+    /// Whether the filter is stretched against aliasing.
+    pub fn is_smooth(self) -> bool {
+        matches!(self, Mode::SmoothLinear | Mode::SmoothCubic | Mode::SmoothLanczos)
+    }
+
     /// Whether one element is taken as it is.
     pub fn is_nearest(self) -> bool {
         matches!(self, Mode::Nearest | Mode::NearestExact)
@@ -231,7 +238,7 @@ pub fn axis<R: Real>(
                     let places = (-1..3).map(|k| (floor + k).clamp(0, from as i64 - 1) as usize).collect();
                     Taps { places, weights }
                 }
-                Mode::SmoothLinear | Mode::SmoothCubic => smooth(mode, from, at, step),
+                Mode::SmoothLinear | Mode::SmoothCubic | Mode::SmoothLanczos => smooth(mode, from, at, step),
             }
         })
         .collect()
@@ -248,7 +255,11 @@ fn cubic<R: Real>(t: R, a: R) -> [R; 4] {
 
 /// All elements under the filter stretched to the step, by their share.
 fn smooth<R: Real>(mode: Mode, from: usize, at: usize, step: R) -> Taps<R> {
-    let reach = if mode == Mode::SmoothLinear { 1.0 } else { 2.0 };
+    let reach = match mode {
+        Mode::SmoothLinear => 1.0,
+        Mode::SmoothLanczos => 3.0,
+        _ => 2.0,
+    };
     // Sums with halves are computed as float64, what is kept is rounded to the dtype of computation.
     let kept = |x: f64| R::of(x);
     let step = step.wide();
@@ -264,6 +275,7 @@ fn smooth<R: Real>(mode: Mode, from: usize, at: usize, step: R) -> Taps<R> {
         match mode {
             Mode::SmoothLinear if x < one => one - x,
             Mode::SmoothLinear => R::ZERO,
+            Mode::SmoothLanczos => kept(super::lanczos(x.wide())),
             _ if x < one => ((a + two).mul_add(x, -(a + R::of(3.0))) * x).mul_add(x, one),
             _ if x < two => {
                 let bend = a.mul_add(x, R::of(-5.0) * a);

@@ -9,6 +9,8 @@ pub enum Filter {
     Linear,
     /// A cubic over four elements.
     Cubic,
+    /// A sine over six elements.
+    Lanczos,
 }
 
 impl Filter {
@@ -17,6 +19,7 @@ impl Filter {
         match self {
             Filter::Linear => 2,
             Filter::Cubic => 4,
+            Filter::Lanczos => 6,
         }
     }
 
@@ -29,6 +32,7 @@ impl Filter {
             Filter::Cubic if x < 1.0 => ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0,
             Filter::Cubic if x < 2.0 => ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a,
             Filter::Cubic => 0.0,
+            Filter::Lanczos => super::lanczos(x),
         }
     }
 }

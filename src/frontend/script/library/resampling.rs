@@ -99,6 +99,10 @@ const INTERPOLATE: &str = "    nearest = mode == 'nearest' or mode == 'area' or 
             return torch.ops.aten._upsample_bilinear2d_aa(input, sizes, corners, scales)
         if mode == 'bicubic' and input.dim() == 4:
             return torch.ops.aten._upsample_bicubic2d_aa(input, sizes, corners, scales)
+        if mode == 'lanczos' and input.dim() == 4:
+            if corners:
+                raise ValueError('Lanczos mode does not support align_corners=True')
+            return torch.ops.aten._upsample_lanczos2d_aa(input, sizes, corners, scales)
         raise ValueError('Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input')
     if mode == 'nearest':
         if n == 1:
@@ -135,6 +139,10 @@ const INTERPOLATE: &str = "    nearest = mode == 'nearest' or mode == 'area' or 
         return torch.ops.aten.upsample_trilinear3d(input, sizes, corners, scales)
     if mode == 'bicubic' and n == 2:
         return torch.ops.aten.upsample_bicubic2d(input, sizes, corners, scales)
+    if mode == 'lanczos' and n == 2:
+        if corners:
+            raise ValueError('Lanczos mode does not support align_corners=True')
+        raise ValueError('Lanczos mode requires antialias=True')
     if n >= 1 and n <= 3:
         if mode == 'linear':
             raise NotImplementedError('Got {}D input, but linear mode needs 3D input'.format(n + 2))
