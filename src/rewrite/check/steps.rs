@@ -498,7 +498,11 @@ impl Copies {
                     None => Storage::from_bytes(&own.read()?)?,
                 };
                 self.0.insert(own.id(), [own, storage.clone()]);
-                Value::Tensor(Tensor::from_storage(storage, t.dtype(), t.layout())?)
+                let copy = Tensor::from_storage(storage, t.dtype(), t.layout())?;
+                if t.requires_grad() {
+                    copy.set_requires_grad(true)?;
+                }
+                Value::Tensor(copy)
             }
             Value::List(list) => {
                 let items = list.to_vec().iter().map(|item| self.copy(item)).collect::<Result<Vec<_>>>()?;

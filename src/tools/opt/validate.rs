@@ -7,11 +7,12 @@
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::loops::{Elem, is_kernel};
 use crate::dialects::{Registry, Run};
-use crate::ir::{Dim, Function, Graph, Module, Symbol, TensorType, Type, TypeKind};
+use crate::ir::{Dim, Function, Graph, Module, Stride, Symbol, TensorType, Type, TypeKind};
 use crate::passes::manager::{At, Observer, Report};
 use crate::rewrite::check::{Copies, Numbers, Random, candidates};
 use crate::runtime::Program;
-use crate::tensor::{DType, Device};
+use crate::tensor::pointwise::is_dense;
+use crate::tensor::{DType, Device, Layout, Tensor};
 use crate::tools::oracle::{differ, runnable};
 use crate::value::{Dict, Value};
 use hashbrown::HashMap;
@@ -285,6 +286,17 @@ fn draw_all(function: &Function, random: &mut Random) -> std::result::Result<Arg
     Ok(all)
 }
 
+/// A tensor with the elements of another one, in these strides if they leave no gaps.
+fn lying(drawn: &Tensor, strides: &[i64]) -> Result<Tensor> {
+    let layout = Layout::strided(&drawn.sizes(), strides, 0)?;
+    if !is_dense(&layout) {
+        return Ok(drawn.clone());
+    }
+    let place = Tensor::zeros(drawn.dtype(), &[drawn.numel() as i64])?.with_layout(layout)?;
+    place.copy_from(drawn)?;
+    Ok(place)
+}
+
 /// Draws values that suit each other: tensors of which nothing is known have one shape and dtype for the most part.
 struct Maker<'r> {
     random: &'r mut Random,
@@ -372,9 +384,27 @@ impl<'r> Maker<'r> {
             Some(sizes) => sizes.iter().map(|size| self.size(*size)).collect(),
         };
         let dtype = ty.dtype.unwrap_or(self.dtype);
-        let drawn =
-            self.random.tensor(dtype, &sizes, self.numbers).map_err(|error| error.message().to_string())?;
+        let drawn = self.random.tensor(dtype, &sizes, self.numbers);
+        let drawn = drawn.and_then(|drawn| match self.strides(ty) {
+            Some(strides) => lying(&drawn, &strides),
+            None => Ok(drawn),
+        });
+        let drawn = drawn.map_err(|error| error.message().to_string())?;
+        if ty.requires_grad == Some(true) && (dtype.is_floating() || dtype.is_complex()) {
+            drawn.set_requires_grad(true).map_err(|error| error.message().to_string())?;
+        }
         Ok(Value::Tensor(drawn))
+    }
+
+    /// The strides that a type says, where it says all.
+    fn strides(&self, ty: &TensorType) -> Option<Vec<i64>> {
+        let size = |n: &u32| self.symbols.get(&Dim::Open(*n)).copied();
+        let stride = |stride: &Stride| match stride {
+            Stride::Known(n) => Some(*n),
+            Stride::Open(factor, open) => open.iter().try_fold(*factor, |all, n| all.checked_mul(size(n)?)),
+            _ => None,
+        };
+        ty.strides.as_deref()?.iter().map(stride).collect()
     }
 
     fn size(&mut self, size: Dim) -> i64 {
