@@ -4,8 +4,8 @@
 //!
 //! Unlike `freeze`, nothing is computed from them and nothing is folded, and the model may be in training mode. Who runs
 //! the graph must see to it that the attributes are still the same: what was frozen is reported to a
-//! [`FrozenAttributes`] where the tool hands one to its passes. Foreign memory, which may be written externally, is
-//! not frozen.
+//! [`FrozenAttributes`] where the tool hands one to its passes. Memory that was lent to others, who may write to it
+//! unseen, is frozen only with `lent`.
 
 use super::attribute_writes::AttributeWrites;
 use super::{Context, PassOption, constants};
@@ -13,6 +13,7 @@ use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{Attr, Graph, Location, OpId, Symbol, ValueId};
+use crate::tensor::Tensor;
 use crate::value::{Object, Value};
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -43,11 +44,18 @@ impl FrozenAttributes {
     }
 }
 
-pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
-    "written",
-    false,
-    "also tensors that the graph writes to; the runtime provides fresh copies of them for each call",
-)];
+pub(super) const OPTIONS: &[PassOption] = &[
+    PassOption::bool(
+        "written",
+        false,
+        "also tensors that the graph writes to; the runtime provides fresh copies of them for each call",
+    ),
+    PassOption::bool(
+        "lent",
+        false,
+        "also tensors whose memory others may write to unseen; the runtime reads them at each call",
+    ),
+];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let Some(instance) = context.extra::<Object>() else { return Ok(false) };
@@ -65,15 +73,16 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             report.0.lock().push(attribute);
         }
     };
-    make_lists(graph, context, instance, &mut done);
-    let written = context.flag("written")?;
+    let (written, lent) = (context.flag("written")?, context.flag("lent")?);
+    make_lists(graph, context, instance, lent, &mut done);
     freeze(
         graph,
         context,
         instance,
         &Changed { writes_matter: !written, ..Changed::default() },
         |_, read| {
-            (matches!(read.value, Value::Object(_)) || is_frozen(&read.value)).then(|| read.value.clone())
+            (matches!(read.value, Value::Object(_)) || is_frozen(&read.value, lent))
+                .then(|| read.value.clone())
         },
         &mut done,
     );
@@ -85,6 +94,7 @@ fn make_lists(
     graph: &mut Graph,
     context: &Context<'_>,
     instance: &Object,
+    lent: bool,
     mut done: impl FnMut(FrozenAttribute),
 ) {
     let db = context.analysis::<AliasDb>(graph);
@@ -104,7 +114,7 @@ fn make_lists(
             _ => continue,
         };
         let items: Vec<Value> = list.items().iter().take(MAX_ITEMS + 1).cloned().collect();
-        let may_stand = items.len() <= MAX_ITEMS && items.iter().all(is_frozen);
+        let may_stand = items.len() <= MAX_ITEMS && items.iter().all(|item| is_frozen(item, lent));
         if !may_stand || !is_only_seen(graph, context, read.result) {
             continue;
         }
@@ -155,18 +165,21 @@ const MAX_ITEMS: usize = 1024;
 /// How often memory may have been lent to others, each time of which outdates a plan, before plans do without it.
 const MAX_PINS: u64 = 16;
 
-/// Whether a value can be relied on between calls.
-fn is_frozen(value: &Value) -> bool {
+/// Whether others may write to a tensor's memory unseen: it is lent now, or was so often that it will be again.
+pub fn is_lent(tensor: &Tensor) -> bool {
+    let storage = tensor.storage();
+    storage.is_foreign() || storage.pins() > MAX_PINS
+}
+
+/// Whether a value can be relied on between calls; with `lent`, whether where a tensor lies can.
+fn is_frozen(value: &Value, lent: bool) -> bool {
     match value {
-        Value::Tensor(tensor) => {
-            let storage = tensor.storage();
-            tensor.is_plain() && !storage.is_foreign() && storage.pins() <= MAX_PINS
-        }
+        Value::Tensor(tensor) => tensor.is_plain() && (lent || !is_lent(tensor)),
         Value::None | Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_) | Value::Device(_) => {
             true
         }
         Value::Tuple(tuple) => {
-            tuple.items().iter().all(|item| !matches!(item, Value::Tensor(_)) && is_frozen(item))
+            tuple.items().iter().all(|item| !matches!(item, Value::Tensor(_)) && is_frozen(item, lent))
         }
         _ => false,
     }

@@ -2,19 +2,33 @@
 //! graph. What follows depends on drawn tensors as it would on inputs, so that it can be run again and differentiated.
 //!
 //! The condition that makes it right: draws keep their order, they depend on constants alone, and of tensors that they are made
-//! like, only dtype, sizes and strides matter (`Fact::LikeFirst`), which types must determine. Draws from the first one on
+//! like, only dtype, sizes and strides matter (`Fact::LikeFirst`), which types must determine. Sizes that are open are
+//! computed from those of the graph's inputs. Draws from the first one on
 //! for which that is not so stay where they are; all do where what is drawn into is read before.
 
+use super::layer_parts::Maker;
+use super::open_numbers::OpenNumbers;
+use super::propagate_shapes::known_values;
 use super::{Context, constants};
 use crate::analysis::facts;
 use crate::diag::Result;
+use crate::dialects::shapes::Known;
+use crate::dialects::shapes::open::{OpenSizes, has_open};
 use crate::dialects::{Effects, Fact, Op, Registry};
-use crate::ir::{Dim, Graph, OpId, Stride, Symbol, Type, ValueId};
-use crate::value::Value;
+use crate::ir::{Attr, Dim, Graph, OpId, Stride, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let mut front = Front { context, ops: HashSet::new(), alike: HashMap::new(), roots: HashMap::new() };
+    let open = context.extra::<OpenSizes>().unwrap_or(OpenSizes::none());
+    let mut front = Front {
+        context,
+        numbers: OpenNumbers::of(graph, open),
+        known: None,
+        ops: HashSet::new(),
+        alike: HashMap::new(),
+        sized: HashMap::new(),
+        roots: HashMap::new(),
+    };
     let root = graph.root();
     for op in graph.block_ops(root) {
         if !front.takes_draw(graph, op) {
@@ -26,7 +40,11 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     };
     let order: Vec<OpId> = graph.block_ops(root).filter(|op| front.ops.contains(op)).collect();
     let stands = graph.block_ops(root).take(order.len()).eq(order.iter().copied());
-    if stands && front.alike.is_empty() && front.roots.keys().all(|name| !graph.has_uses(*name)) {
+    if stands
+        && front.alike.is_empty()
+        && front.sized.is_empty()
+        && front.roots.keys().all(|name| !graph.has_uses(*name))
+    {
         return Ok(false);
     }
     if !context.step(|| format!("moves {} ops of draws to the front", order.len())) {
@@ -36,14 +54,17 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The ops that a graph begins with and that depend on each other alone, up to the last one that draws, or that writes to what is
+/// The ops that a graph begins with and that depend on each other and on sizes of inputs alone, up to the last one that draws, or that writes to what is
 /// drawn. What `hoist-draws` leaves.
 pub fn draws(graph: &Graph, registry: &Registry) -> Vec<OpId> {
     let mut made: HashSet<ValueId> = HashSet::new();
+    let inputs: HashSet<ValueId> = graph.inputs().iter().copied().collect();
     let (mut ops, mut length) = (Vec::new(), 0);
     for op in graph.block_ops(graph.root()) {
         let facts = facts(registry, graph, op);
-        let closed = graph.operands(op).iter().all(|operand| made.contains(operand));
+        let asks = facts.op.as_ref().is_some_and(|row| row.def().facts.contains(&Fact::Metadata));
+        let is_known = |operand| made.contains(operand) || asks && inputs.contains(operand);
+        let closed = graph.operands(op).iter().all(is_known);
         if !closed || !graph.nested_blocks(op).is_empty() || !is_calm(facts.effects) {
             break;
         }
@@ -69,9 +90,14 @@ fn is_calm(effects: Effects) -> bool {
 /// What goes to the front.
 struct Front<'a> {
     context: &'a Context<'a>,
+    numbers: OpenNumbers<'a>,
+    /// What is known of all values, once it was asked for.
+    known: Option<Vec<Known>>,
     ops: HashSet<OpId>,
     /// Ops whose first operand becomes a new tensor of the same form: dtype, sizes and strides.
     alike: HashMap<OpId, Form>,
+    /// Operands that are open sizes, or lists of them: computed from the sizes of inputs instead.
+    sized: HashMap<(OpId, usize), Asked>,
     /// Results of ops that write in place, with the tensor that they are.
     roots: HashMap<ValueId, ValueId>,
 }
@@ -79,8 +105,14 @@ struct Front<'a> {
 /// What is known of a tensor from types.
 struct Form {
     dtype: i64,
-    sizes: Vec<i64>,
-    strides: Vec<i64>,
+    sizes: Vec<Dim>,
+    strides: Vec<Stride>,
+}
+
+/// Sizes of which some are open.
+enum Asked {
+    Int(Dim),
+    Ints(Vec<Dim>),
 }
 
 impl Front<'_> {
@@ -99,6 +131,7 @@ impl Front<'_> {
         }
         self.ops = known;
         self.alike.retain(|op, _| self.ops.contains(op));
+        self.sized.retain(|(op, _), _| self.ops.contains(op));
         self.roots.retain(|value, _| graph.def_op(*value).is_some_and(|op| self.ops.contains(&op)));
         !is_draw
     }
@@ -117,8 +150,12 @@ impl Front<'_> {
                 let like =
                     n == 0 && row.as_ref().is_some_and(|row| row.def().facts.contains(&Fact::LikeFirst));
                 if like && !maker.is_some_and(|maker| self.ops.contains(&maker)) {
-                    let Some(form) = form_of(graph.ty(*operand)) else { return false };
+                    let Some(form) = self.form_of(graph.ty(*operand)) else { return false };
                     self.alike.insert(op, form);
+                    continue;
+                }
+                if let Some(sizes) = self.open_sizes(graph, *operand) {
+                    self.sized.insert((op, n), sizes);
                     continue;
                 }
                 let Some(maker) = maker else { return false };
@@ -172,15 +209,47 @@ impl Front<'_> {
         })
     }
 
-    fn move_all(&self, graph: &mut Graph, order: &[OpId], first: OpId) {
+    /// What is known of a tensor from its type, if all of it is or can be computed.
+    fn form_of(&self, ty: &Type) -> Option<Form> {
+        let tensor = ty.as_tensor()?;
+        let (sizes, strides) = (tensor.sizes.as_deref()?.to_vec(), tensor.strides.as_deref()?.to_vec());
+        let has = sizes.iter().all(|size| self.numbers.has(size))
+            && strides.iter().all(|stride| self.numbers.has_stride(stride));
+        has.then_some(Form { dtype: tensor.dtype?.code(), sizes, strides })
+    }
+
+    /// The open sizes that an int or a list of ints is, if they can be computed.
+    fn open_sizes(&mut self, graph: &Graph, value: ValueId) -> Option<Asked> {
+        if graph.ty(value).is_tensor() {
+            return None;
+        }
+        let known = self.known.get_or_insert_with(|| known_values(graph, self.context));
+        let known = known.get(value.index()).filter(|known| has_open(known))?;
+        match known {
+            Known::Int(size) => self.numbers.has(size).then_some(Asked::Int(*size)),
+            Known::Ints(sizes) => {
+                sizes.iter().all(|size| self.numbers.has(size)).then(|| Asked::Ints(sizes.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    fn move_all(&mut self, graph: &mut Graph, order: &[OpId], first: OpId) {
         // A mark that is taken away again: the first op may be one of those that move.
         let anchor = constants::insert_none(graph, first, Type::none());
         for op in order {
             graph.move_before(*op, anchor);
-            if let Some(form) = self.alike.get(op)
-                && let Some(made) = made(graph, *op, form)
-            {
-                graph.set_operand(*op, 0, made);
+            for n in 0..graph.operands(*op).len() {
+                let mut maker = Maker { graph, at: *op, like: *op };
+                let made = match (self.alike.get(op).filter(|_| n == 0), self.sized.get(&(*op, n))) {
+                    (Some(form), _) => made(&mut maker, &mut self.numbers, form),
+                    (None, Some(Asked::Int(size))) => self.numbers.int(&mut maker, size),
+                    (None, Some(Asked::Ints(sizes))) => self.numbers.ints(&mut maker, sizes),
+                    (None, None) => continue,
+                };
+                if let Some(made) = made {
+                    graph.set_operand(*op, n, made);
+                }
             }
         }
         for (name, root) in &self.roots {
@@ -201,27 +270,12 @@ fn outermost(graph: &Graph, op: OpId) -> Option<OpId> {
     }
 }
 
-/// What is known of a tensor from its type, if it is complete.
-fn form_of(ty: &Type) -> Option<Form> {
-    let tensor = ty.as_tensor()?;
-    let known = |dim: &Dim| if let Dim::Known(n) = dim { Some(*n) } else { None };
-    let sizes: Vec<i64> = tensor.sizes.as_ref()?.iter().map(known).collect::<Option<_>>()?;
-    let strides = tensor.strides.as_ref()?.iter().map(Stride::known).collect::<Option<Vec<i64>>>()?;
-    Some(Form { dtype: tensor.dtype?.code(), sizes, strides })
-}
-
-/// A tensor of some form before an op.
-fn made(graph: &mut Graph, before: OpId, form: &Form) -> Option<ValueId> {
-    let ty = graph.ty(graph.operand(before, 0)?).clone();
-    let ints = |ints: &[i64]| Value::ints(ints.iter().copied());
-    let sizes = constants::insert_before(graph, before, &ints(&form.sizes))?;
-    let strides = constants::insert_before(graph, before, &ints(&form.strides))?;
-    let dtype = constants::insert_int(graph, before, form.dtype);
-    let none = constants::insert_none(graph, before, Type::none());
-    let none = graph.result(none, 0)?;
-    let op =
-        graph.create(Symbol::new("aten::empty_strided"), &[sizes, strides, dtype, none, none, none], &[ty]);
-    graph.set_location_id(op, graph.location_id(before));
-    graph.insert_before(op, before);
-    graph.result(op, 0)
+/// A tensor of some form before an op, instead of its first operand.
+fn made(maker: &mut Maker<'_>, numbers: &mut OpenNumbers<'_>, form: &Form) -> Option<ValueId> {
+    let ty = maker.graph.ty(maker.graph.operand(maker.at, 0)?).clone();
+    let sizes = numbers.ints(maker, &form.sizes)?;
+    let strides = numbers.strides(maker, &form.strides)?;
+    let dtype = maker.constant(Type::int(), Attr::Int(form.dtype));
+    let none = maker.none();
+    Some(maker.emit("aten::empty_strided", &[sizes, strides, dtype, none, none, none], ty))
 }

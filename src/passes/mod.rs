@@ -35,6 +35,7 @@ mod erase_shape_information;
 mod fold_dicts;
 mod fold_frozen;
 mod fold_frozen_conv;
+mod fold_requires_grad;
 mod fold_sizes;
 mod fold_writes;
 mod freeze;
@@ -64,6 +65,7 @@ mod lower_grad_of;
 mod lower_simple_tuples;
 mod merge_branches;
 mod normalize_ops;
+mod open_numbers;
 mod peel_loops;
 mod peephole;
 mod place_parts;
@@ -101,7 +103,7 @@ pub use check_strict_fusion::check_strict_fusion;
 pub use context::{Context, Extras, Meanings};
 pub use drop_neutral::has_neutral;
 pub use fired_rules::FiredRules;
-pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
+pub use freeze_attributes::{FrozenAttribute, FrozenAttributes, is_lent};
 pub use functionalize::copied_back;
 pub use fuse::{fuse, fuse_elementwise};
 pub use hoist_draws::{draws, is_random};
@@ -150,6 +152,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fold-frozen-conv-mul-or-div", "Folds multiplication and division by constants into frozen convolutions", fold_frozen_conv::mul_or_div),
     Pass::graph("fold-constants", "Folds constant expressions whose results do not escape the graph, including tensors", constant_propagation::fold),
     Pass::graph("fold-grad-mode", "Folds whether gradients are recorded where the graph never changes it", grad_mode::fold).options(grad_mode::OPTIONS),
+    Pass::graph("fold-requires-grad", "Makes constants of `requires_grad` where types say it", fold_requires_grad::run),
     Pass::graph("fold-sizes", "Folds sizes, ranks and dtypes that are known from types", fold_sizes::run),
     Pass::graph("fold-writes", "Folds tensors constructed from constants, including writes to them, if they do not escape the graph", fold_writes::run),
     Pass::module("freeze", "Freezes a loaded model's attributes to constants, in forward and in preserved methods", freeze::run).options(freeze::OPTIONS),
@@ -239,13 +242,14 @@ pub static NAMED: &[(&str, &str)] = &[
     ("plan", "specialize,layers"),
     ("fast-plan", "specialize,frozen-optimization,propagate-shapes,layers"),
     ("update-plan", "specialize,functionalize{elementwise},remove-mutation{exact},cse,simplify,propagate-shapes,dce-graph,layers,fuse-copies,dce-graph"),
-    ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written}"),
+    ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes{written,lent},fold-requires-grad"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,constant-loop-unrolling{max-body=512 max-iterations=1000},constant-propagation-immutable-types,propagate-shapes,fold-sizes,constant-propagation-immutable-types,lower-simple-tuples,lower-all-tuples{inner},functionalize{views},remove-mutation{exact history},merge-branches,functionalize-tensors,functionalize-containers,cse,dce-graph"),
     ("record-draws", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact history},propagate-shapes,hoist-draws,dce-graph"),
     ("record-finish", "batch-carried-mm,batch-mm,canonicalize-ops,dce-graph,split-sums,fuse,append-carried"),
-    ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,peephole{contract=exact},lower-simple-tuples,functionalize-containers"),
-    ("derivative", "repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-iterations=1000},remove-list-mutation,lower-simple-tuples,dce-graph),functionalize-containers,dce-graph"),
-    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole{contract=exact},constant-propagation,constant-loop-unrolling{max-body=512 max-iterations=1000},remove-list-mutation,lower-simple-tuples,dce-graph),functionalize-containers,cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
+    ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes,remove-mutation{exact history},peephole{contract=exact},lower-simple-tuples,functionalize-containers"),
+    ("fold-known", "repeat{max=6}(propagate-shapes,fold-sizes,constant-propagation,constant-loop-unrolling{max-body=512 max-iterations=1000},remove-list-mutation,lower-simple-tuples,dce-graph)"),
+    ("derivative", "fold-known,peephole{contract=exact},fold-known,functionalize-containers,dce-graph"),
+    ("backward", "lower-simple-tuples,fold-known,peephole{contract=exact},fold-known,functionalize-containers,cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
     ("default", "optimize,inline-meanings{derivatives=false},dce-graph,fuse"),
 ];
 

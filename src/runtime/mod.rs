@@ -33,6 +33,8 @@ mod hook_tests;
 #[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
+mod recording_lent_tests;
+#[cfg(test)]
 mod recording_open_tests;
 #[cfg(test)]
 mod recording_tests;

@@ -119,3 +119,43 @@ fn a_loop_over_the_open_size() {
         parameters: &[&[3, 4], &[4, 4]],
     });
 }
+
+#[test]
+fn draws_of_open_sizes() {
+    check(&Case {
+        source: "def f(x: Tensor, w: Tensor):
+    h = torch.dropout(torch.nn.functional.linear(x, w), 0.5, True)
+    noise = torch.rand([h.size(0), 3]) + torch.randn_like(h)
+    return (h * h).sum() + (noise * h).mean()
+",
+        input: |n| vec![n, 5],
+        parameters: &[&[3, 5]],
+    });
+}
+
+#[test]
+fn draws_of_sizes_that_ops_make() {
+    check(&Case {
+        source: "def f(x: Tensor, w: Tensor, b: Tensor):
+    y = torch.relu(torch.conv2d(x, w, b, [2, 2], [1, 1]))
+    y = torch.dropout(torch.cat([y, y], 3), 0.3, True)
+    return torch.feature_dropout(y, 0.5, True).exp().sum()
+",
+        input: |n| vec![1, 2, 6, n],
+        parameters: &[&[3, 2, 3, 3], &[3]],
+    });
+}
+
+#[test]
+fn attention_with_dropout() {
+    check(&Case {
+        source: "def f(x: Tensor, w: Tensor):
+    q = torch.nn.functional.linear(x, w)
+    q = q.view(x.size(0), x.size(1), 2, 4).transpose(1, 2)
+    y = torch.scaled_dot_product_attention(q, q, q, None, 0.25)
+    return (y * y).sum()
+",
+        input: |n| vec![2, n, 8],
+        parameters: &[&[8, 8]],
+    });
+}

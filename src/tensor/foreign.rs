@@ -117,6 +117,23 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_was_lent_twice_overlaps() {
+        let own = Tensor::from_vec(&[1f32, 2.0, 3.0, 4.0], &[4]).expect("small").storage();
+        let pin = own.pin().expect("host memory");
+        let (begin, middle, end) =
+            (pin.address(), pin.address().wrapping_add(8), pin.address().wrapping_add(16));
+        let pin = Arc::new(pin);
+        let over = |address, nbytes| {
+            // SAFETY: the pin keeps the memory at its place, and no other thread uses it.
+            Storage::foreign(unsafe { Foreign::new(address, nbytes, Box::new(Arc::clone(&pin))) })
+        };
+        let (first, second) = (over(begin, 8), over(middle, 8));
+        assert!(own.overlaps(&own) && own.overlaps(&first) && second.overlaps(&own));
+        assert!(!first.overlaps(&second) && !own.overlaps(&over(end, 0)));
+        assert!(!Tensor::from_vec(&[1f32], &[1]).expect("small").storage().overlaps(&own));
+    }
+
+    #[test]
     fn it_never_grows() {
         let (tensor, _dropped) = vector(&[1.0]);
         tensor.storage().grow(4).expect("it has that many");

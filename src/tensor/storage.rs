@@ -344,6 +344,18 @@ impl Storage {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Whether two handles reach the same bytes: they are the same memory, or lent memory at addresses that overlap.
+    pub fn overlaps(&self, other: &Storage) -> bool {
+        let place = |storage: &Storage| {
+            let host = storage.content().ok().filter(|host| host.is_foreign())?;
+            Some(host.bytes().as_ptr_range())
+        };
+        self.same(other)
+            || place(self)
+                .zip(place(other))
+                .is_some_and(|(own, other)| own.start < other.end && other.start < own.end)
+    }
+
     /// An address that identifies the storage while it lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as *const u8 as usize

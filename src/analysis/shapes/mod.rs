@@ -6,6 +6,7 @@ mod items;
 
 use self::containers::{Containers, Standing, is_container};
 use self::items::Items;
+use super::AliasDb;
 use crate::dialects::prim::constant;
 use crate::dialects::shapes::open::{OpenSizes, by_numbers, has_open};
 use crate::dialects::shapes::open_truth::compared;
@@ -255,7 +256,7 @@ impl State<'_> {
             self.keep_numbers(op, &values);
             return Some(values.iter().map(Known::of_value).collect());
         }
-        if let Some(answer) = compared(&row, operands) {
+        if let Some(answer) = self.same(op, &row).or_else(|| compared(&row, operands)) {
             return Some(vec![Known::Bool(answer)]);
         }
         if let Some(found) = self.open_number(op, &row, operands) {
@@ -289,6 +290,18 @@ impl State<'_> {
             }
             _ => None,
         }
+    }
+
+    /// What an op says that asks whether its operands are the same object, of one that it is given twice.
+    fn same(&self, op: OpId, row: &Op) -> Option<bool> {
+        let &[first, second] = self.graph.operands(op) else { return None };
+        let is_object = AliasDb::is_mutable_type(self.graph.ty(first));
+        if first != second || !is_object || !row.def().facts.contains(&Fact::Compares) {
+            return None;
+        }
+        let any_object = [Value::None, Value::None];
+        let results = eval::call(row, &any_object, Default::default(), &Run::silent()).ok()?;
+        results.first()?.to_bool().ok()
     }
 
     /// Remembers the results of an op that are tensors of one number, if they keep it.
@@ -546,7 +559,7 @@ fn int_tensor(n: i64) -> Option<Tensor> {
     Tensor::full(DType::I64, &[], Scalar::Int(n)).ok()
 }
 
-/// The value that a number, a text or a list of ints is known to be.
+/// The value that a number, a text, a device or a list of ints is known to be.
 fn number_of(known: &Known) -> Option<Value> {
     match known {
         Known::Int(Dim::Known(n)) => Some(Value::Int(*n)),
@@ -554,14 +567,24 @@ fn number_of(known: &Known) -> Option<Value> {
         Known::Float(x) => Some(Value::Float(*x)),
         Known::Str(x) => Some(Value::str(x.as_str())),
         Known::None => Some(Value::None),
+        Known::Device(device) => Some(Value::Device(device.clone().into())),
         Known::Ints(dims) => dims.iter().map(|d| d.known()).collect::<Option<Vec<i64>>>().map(Value::ints),
         _ => None,
     }
 }
 
-/// What an op gives of numbers and lists of ints that are all known, by the row's own kernel.
+/// The list of texts that a value is known to be.
+fn texts_of(known: &Known) -> Option<Value> {
+    let Known::Items(items) = known else { return None };
+    let text = |item: &Known| if let Known::Str(x) = item { Some(Value::str(x.as_str())) } else { None };
+    let texts = items.iter().map(text).collect::<Option<Vec<Value>>>()?;
+    (!texts.is_empty()).then(|| Value::list(Type::str(), texts))
+}
+
+/// What an op gives of numbers, texts and lists of ints or texts that are all known, by the row's own kernel.
 fn arithmetic(row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
-    let values = operands.iter().map(number_of).collect::<Option<Vec<Value>>>()?;
+    let value = |known: &Known| number_of(known).or_else(|| texts_of(known));
+    let values = operands.iter().map(value).collect::<Option<Vec<Value>>>()?;
     if values.is_empty() || row.def().effects != Effects::NONE {
         return None;
     }

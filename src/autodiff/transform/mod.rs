@@ -78,7 +78,10 @@ static CLEAN: LazyLock<Result<Pipeline>> =
 /// Differentiates a graph whose types say what is known of its inputs. Fails with `Unsupported` for what only the tape can
 /// do: writes, random numbers, ops without a derivative.
 pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> Result<Backward> {
-    let Built { graph, follows, keeps, .. } = finished(graph, wanted, (registry, &Extras::default()), false)?;
+    let outputs = Some(wanted.outputs);
+    let extras = Extras::default();
+    let Built { graph, follows, keeps, .. } =
+        finished(graph, (wanted.inputs, outputs), (registry, &extras), false)?;
     let reads = reads(&graph, wanted.inputs.len());
     Ok(Backward { graph, reads, follows, keeps })
 }
@@ -92,9 +95,8 @@ pub fn split(
     max_kept: Option<u64>,
     (registry, extras): (&Arc<Registry>, &Extras),
 ) -> Result<Split> {
-    let follows = reverse::follows(graph, inputs, (registry, extras))?;
-    let wanted = Wanted { inputs, outputs: &follows };
-    let Built { graph: joint, follows, open, keeps } = finished(graph, wanted, (registry, extras), true)?;
+    let Built { graph: joint, follows, open, keeps } =
+        finished(graph, (inputs, None), (registry, extras), true)?;
     let outputs = follows.len() + open.len();
     let split = split::split(&joint, (inputs.len(), outputs), max_kept, registry)?;
     let Split { mut forward, mut backward, kept, kept_bytes, .. } = split;
@@ -126,7 +128,7 @@ pub fn unfolded_draws(graph: &Graph, (registry, extras): (&Arc<Registry>, &Extra
 
 fn finished(
     graph: &Graph,
-    wanted: Wanted<'_>,
+    wanted: (&[bool], Option<&[bool]>),
     (registry, extras): (&Arc<Registry>, &Extras),
     joint: bool,
 ) -> Result<Built> {

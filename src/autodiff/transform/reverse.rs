@@ -1,6 +1,5 @@
 //! Builds backward graphs: each op's cell, in the reverse of the order of the ops.
 
-use super::Wanted;
 use super::marks::Iterations;
 use super::texts::{self, Texts};
 use crate::analysis::facts;
@@ -41,35 +40,30 @@ pub(super) struct Built {
     pub(super) keeps: bool,
 }
 
-/// The forward graph with the backward after it. The outputs of the forward stay before the gradients where the graph is to be
-/// `joint`.
+/// The forward graph with the backward after it, of gradients of the wanted inputs by the wanted outputs: all that depend on these,
+/// where that is not said. The outputs of the forward stay before the gradients where the graph is to be `joint`.
 pub(super) fn build(
     graph: &Graph,
-    wanted: Wanted<'_>,
+    (wanted, by): (&[bool], Option<&[bool]>),
     over: (&Arc<Registry>, &Extras),
     joint: bool,
 ) -> Result<Built> {
-    let mut reverse = Reverse::marked(graph, wanted.inputs, over)?;
+    let mut reverse = Reverse::marked(graph, wanted, over)?;
     let forward: Vec<OpId> = reverse.graph.block_ops(reverse.graph.root()).collect();
     let inputs = reverse.graph.inputs().to_vec();
     let outputs = reverse.graph.outputs().to_vec();
     let follows = reverse.followed();
     reverse.keep_iterations()?;
-    let open = if joint { reverse.open_outputs(wanted.inputs)? } else { Vec::new() };
-    reverse.seed(wanted.outputs)?;
+    let open = if joint { reverse.open_outputs(wanted)? } else { Vec::new() };
+    reverse.seed(by.unwrap_or(&follows))?;
     for op in forward.into_iter().rev() {
         reverse.op(op)?;
     }
     let front = if joint { outputs } else { Vec::new() };
     let front = front.into_iter().chain(open.iter().map(|(_, flag)| *flag)).collect();
-    reverse.finish(front, &inputs, wanted.inputs)?;
+    reverse.finish(front, &inputs, wanted)?;
     let open = open.into_iter().map(|(output, _)| output).collect();
     Ok(Built { graph: reverse.graph, follows, open, keeps: reverse.keeps })
-}
-
-/// Which outputs of a graph depend on inputs that want a gradient.
-pub(super) fn follows(graph: &Graph, inputs: &[bool], over: (&Arc<Registry>, &Extras)) -> Result<Vec<bool>> {
-    Ok(Reverse::marked(graph, inputs, over)?.followed())
 }
 
 /// A graph with what its random ops are defined by in their places, where that is how they are differentiated.
@@ -256,7 +250,9 @@ impl Reverse<'_> {
             }
             let facts = facts(self.registry, &self.graph, op);
             let calm = Effects::MAY_RAISE | Effects::IDENTITY;
-            if !calm.contains(facts.effects) || facts.writes {
+            // Where the forward raises there is no backward.
+            let raises = facts.effects.contains(Effects::NEVER_RETURNS);
+            if !(raises || calm.contains(facts.effects)) || facts.writes {
                 return Err(refused(format!("{} is differentiated by the tape", self.graph.kind(op))));
             }
             let row = resolve(self.registry, &self.graph, op)?;

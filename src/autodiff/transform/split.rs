@@ -67,7 +67,8 @@ pub(super) fn split(
 }
 
 /// Erases loops and branches of which the backward uses nothing: they completed in the forward, so that nothing misses
-/// them. Dead code elimination leaves loops whose conditions are computed, as they might have none. Says whether there were any.
+/// them. Dead code elimination leaves loops whose conditions are computed, as they might have none, and branches that raise. What
+/// has other effects is not differentiated. Says whether there were any.
 pub(super) fn drop_finished(backward: &mut Graph, registry: &Registry) -> bool {
     let mut changed = false;
     let mut facts = NestedFacts::new(registry);
@@ -76,8 +77,7 @@ pub(super) fn drop_finished(backward: &mut Graph, registry: &Registry) -> bool {
         if is_used || backward.nested_blocks(op).is_empty() {
             continue;
         }
-        let known = facts.get(backward, op);
-        if !known.writes && !known.effects.intersects(Effects::WRITES_WORLD) {
+        if !facts.get(backward, op).writes {
             backward.erase(op);
             changed = true;
         }

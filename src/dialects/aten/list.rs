@@ -59,11 +59,15 @@ pub static OPS: &[OpDef] = &[
     host("aten::sum.bool(bool[] self) -> int", sum_int).doc("how many are True"),
     host("aten::all.int(int[] self) -> bool", |a| test(a, true)).doc("whether no element is zero"),
     host("aten::all.float(float[] self) -> bool", |a| test(a, true)).doc("whether no element is zero"),
-    host("aten::all.bool(bool[] self) -> bool", |a| test(a, true)).doc("whether all elements are True"),
+    host("aten::all.bool(bool[] self) -> bool", |a| test(a, true))
+        .infer(lists::all)
+        .doc("whether all elements are True"),
     host("aten::any.str(str[] self) -> bool", |a| test(a, false)).doc("whether some text is not empty"),
     host("aten::any.int(int[] self) -> bool", |a| test(a, false)).doc("whether some element is not zero"),
     host("aten::any.float(float[] self) -> bool", |a| test(a, false)).doc("whether some element is not zero"),
-    host("aten::any.bool(bool[] self) -> bool", |a| test(a, false)).doc("whether some element is True"),
+    host("aten::any.bool(bool[] self) -> bool", |a| test(a, false))
+        .infer(lists::any)
+        .doc("whether some element is True"),
 ];
 
 /// No results.

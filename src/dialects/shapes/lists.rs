@@ -31,6 +31,30 @@ pub fn joined(operands: &Operands<'_>) -> Results {
     }])
 }
 
+/// Whether some truth value of a list is True, where one is or none is.
+pub fn any(operands: &Operands<'_>) -> Results {
+    decided(operands, true)
+}
+
+/// Whether all truth values of a list are True, where they are or one is not.
+pub fn all(operands: &Operands<'_>) -> Results {
+    decided(operands, false)
+}
+
+/// An element that is `decisive` is the answer; where all are the other truth value, that is.
+fn decided(operands: &Operands<'_>, decisive: bool) -> Results {
+    let Known::Items(items) = operands.at(0)? else { return None };
+    let is = |item: &Known, truth: bool| match item {
+        Known::Bool(b) => *b == truth,
+        Known::Int(Dim::Known(n)) => (*n != 0) == truth,
+        _ => false,
+    };
+    if items.iter().any(|item| is(item, decisive)) {
+        return Some(vec![Known::Bool(decisive)]);
+    }
+    items.iter().all(|item| is(item, !decisive)).then(|| vec![Known::Bool(!decisive)])
+}
+
 /// A list with the argument `el` in the place of an item.
 pub fn replaced(operands: &Operands<'_>) -> Results {
     if let Some(exactly) = replaced_at(operands) {

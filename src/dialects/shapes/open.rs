@@ -42,13 +42,22 @@ pub struct OpenSizes {
 
 /// How a size is made of others, whose numbers are lower.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Made {
+pub enum Made {
     /// A product of a number and sizes that are not products.
     Product(i64, Vec<u32>),
     /// A sum of two sizes and a number.
     Sum(u32, u32, i64),
     /// `(factor * size + plus) / by`, rounded down.
-    Quotient { factor: i64, of: u32, plus: i64, by: i64 },
+    Quotient {
+        /// What the size is multiplied with.
+        factor: i64,
+        /// The size.
+        of: u32,
+        /// What is added to the product.
+        plus: i64,
+        /// What the sum is divided by.
+        by: i64,
+    },
 }
 
 impl OpenSizes {
@@ -109,6 +118,11 @@ impl OpenSizes {
         Some(values)
     }
 
+    /// How a size is made of others; None where an argument has it.
+    pub fn made(&self, size: u32) -> Option<Made> {
+        (size as usize).checked_sub(self.given).and_then(|at| self.made.lock().get(at).cloned())
+    }
+
     /// The size that is made so, the same number for the same formula.
     fn make(&self, made: Made) -> Dim {
         let mut all = self.made.lock();
@@ -147,8 +161,7 @@ impl OpenSizes {
 
     /// A size as a number times sizes that are not products.
     fn factors(&self, size: u32) -> (i64, Vec<u32>) {
-        let made = (size as usize).checked_sub(self.given).and_then(|at| self.made.lock().get(at).cloned());
-        match made {
+        match self.made(size) {
             Some(Made::Product(factor, sizes)) => (factor, sizes),
             _ => (1, vec![size]),
         }

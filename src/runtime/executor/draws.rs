@@ -2,6 +2,7 @@
 //! an operand from then on. So a backward that runs the forward again reads the same numbers, and both are compiled. It
 //! knows no op by name.
 
+use crate::analysis::is_pure;
 use crate::autodiff;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
@@ -12,8 +13,8 @@ use std::sync::{Arc, LazyLock};
 
 static HOIST: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-draws"));
 
-/// Takes the draws out of a graph: the graph of these, without inputs, whose outputs are further inputs of the other from now
-/// on. None where nothing is drawn. Fails where what is drawn depends on the call's data.
+/// Takes the draws out of a graph: the graph of these, whose outputs are further inputs of the other from now
+/// on. It has the inputs that the graph had, where it asks for open sizes, and none otherwise. None where nothing is drawn. Fails where what is drawn depends on the call's data.
 pub(super) fn take(
     graph: &mut Graph,
     (registry, extras): (&Arc<Registry>, &Extras),
@@ -39,7 +40,7 @@ pub(super) fn take(
             unfolded.kind(op)
         )));
     }
-    keep(&mut draws, &front, &given);
+    keep(&mut draws, (&front, &given), registry);
     *graph = unfolded;
     Ok(Some(draws))
 }
@@ -69,12 +70,21 @@ fn cut(graph: &mut Graph, front: &[OpId]) -> Vec<ValueId> {
     given
 }
 
-/// Keeps of a graph some ops that depend on no input, and makes outputs of what they give.
-fn keep(graph: &mut Graph, front: &[OpId], given: &[ValueId]) {
+/// Keeps of a graph some ops that depend on the sizes of inputs at most, and makes outputs of what they give.
+fn keep(graph: &mut Graph, (front, given): (&[OpId], &[ValueId]), registry: &Registry) {
     let root = graph.root();
     graph.set_block_results(root, given);
     let rest: Vec<OpId> = graph.block_ops(root).skip(front.len()).collect();
     rest.into_iter().rev().for_each(|op| graph.erase(op));
+    for op in front.iter().rev() {
+        let is_used = graph.results(*op).iter().any(|result| graph.has_uses(*result));
+        if !is_used && is_pure(registry, graph, *op) {
+            graph.erase(*op);
+        }
+    }
+    if graph.inputs().iter().any(|input| graph.has_uses(*input)) {
+        return;
+    }
     for n in (0..graph.inputs().len()).rev() {
         graph.remove_param(root, n);
     }

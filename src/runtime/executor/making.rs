@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a plan was made.
 #[derive(Clone, Debug, Default)]
@@ -43,13 +43,13 @@ pub struct Stage {
 pub(super) struct Maker {
     stages: Vec<Stage>,
     /// Ops by kind after the last pass that changed something.
-    kinds: BTreeMap<&'static str, (Symbol, usize)>,
+    kinds: Kinds,
 }
 
 impl Observer for Maker {
     fn before(&mut self, _: &At<'_>, module: &Module, _: &mut dyn Write) {
         if self.stages.is_empty() {
-            self.kinds = kinds(module);
+            self.kinds = kinds(graphs(module));
         }
     }
 
@@ -59,11 +59,8 @@ impl Observer for Maker {
         let (ops, bytes) = known.unwrap_or_else(|| size(module));
         let mut removed = Vec::new();
         if report.changed {
-            let now = kinds(module);
-            for (name, (kind, before)) in &self.kinds {
-                let left = now.get(name).map_or(0, |(_, left)| *left);
-                removed.extend((left < *before).then(|| (*kind, before - left)));
-            }
+            let now = kinds(graphs(module));
+            removed = gone(&self.kinds, &now);
             removed.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
             self.kinds = now;
         }
@@ -71,10 +68,49 @@ impl Observer for Maker {
     }
 }
 
+/// A step of the making that is more than one pass, or none: it is one stage.
+pub(super) struct Step {
+    name: &'static str,
+    kinds: Kinds,
+    begin: Instant,
+}
+
+impl Step {
+    /// Begins with graphs.
+    pub(super) fn begin(name: &'static str, graphs: &[&Graph]) -> Step {
+        Step { name, kinds: kinds(graphs.iter().copied()), begin: Instant::now() }
+    }
+
+    /// Ends with these in its place.
+    pub(super) fn end(self, graphs: &[&Graph], making: &mut Making) {
+        let time = self.begin.elapsed();
+        let now = kinds(graphs.iter().copied());
+        let mut removed = gone(&self.kinds, &now);
+        removed.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let (ops, bytes) = total(graphs.iter().copied());
+        let changes = removed.iter().map(|(_, n)| *n as u64).sum();
+        making.stages.push(Stage { pass: self.name, changes, ops, bytes, removed, time });
+    }
+}
+
+/// Ops by kind.
+type Kinds = BTreeMap<&'static str, (Symbol, usize)>;
+
+/// Of which kinds there are fewer ops than before, and how many fewer.
+fn gone(before: &Kinds, now: &Kinds) -> Vec<(Symbol, usize)> {
+    let left = |name: &str| now.get(name).map_or(0, |(_, left)| *left);
+    let fewer = before.iter().map(|(name, (kind, before))| (*kind, before.saturating_sub(left(name))));
+    fewer.filter(|(_, n)| *n > 0).collect()
+}
+
+fn graphs(module: &Module) -> impl Iterator<Item = &Graph> {
+    module.functions.values().map(|function| &function.graph)
+}
+
 /// How many ops of each kind there are.
-fn kinds(module: &Module) -> BTreeMap<&'static str, (Symbol, usize)> {
+fn kinds<'a>(graphs: impl IntoIterator<Item = &'a Graph>) -> Kinds {
     let mut out = BTreeMap::new();
-    for graph in module.functions.values().map(|function| &function.graph) {
+    for graph in graphs {
         for kind in graph.all_ops().into_iter().map(|op| graph.kind(op)) {
             out.entry(kind.as_str()).or_insert((kind, 0)).1 += 1;
         }
@@ -90,7 +126,11 @@ impl Maker {
 
 /// Ops that are not constants, and bytes that they give.
 pub(super) fn size(module: &Module) -> (usize, u64) {
-    let sizes = module.functions.values().map(|function| of_graph(&function.graph));
+    total(graphs(module))
+}
+
+fn total<'a>(graphs: impl IntoIterator<Item = &'a Graph>) -> (usize, u64) {
+    let sizes = graphs.into_iter().map(of_graph);
     sizes.fold((0, 0u64), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)))
 }
 

@@ -14,6 +14,7 @@ use super::super::derivatives::{Derivatives, detached};
 use super::super::interpreter::execute;
 use super::super::program::Inner;
 use super::build::{Plan, Subject, compile_groups, optimized};
+use super::making::{Making, Step};
 use super::origins;
 use super::parts::{Parts, requires_grad};
 use super::replay::Replay;
@@ -50,7 +51,7 @@ pub struct Recording {
     pub(super) backward_graph: Arc<Graph>,
     /// What of the arguments are operands.
     parts: Parts,
-    /// Parameters that are operands after the arguments.
+    /// Parameters that are operands after the arguments, and other tensors whose memory was lent.
     parameters: Vec<Tensor>,
     /// Buffers that the call writes to, whose elements are operands after the parameters.
     buffers: Vec<Tensor>,
@@ -78,7 +79,8 @@ pub struct Recording {
 
 /// The plan of a call that is recorded, or why there is none; None where nothing requires grad.
 pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, String>>> {
-    let (mut graph, mut guards, making) = optimized(subject, FREEZE.as_ref().map_err(Clone::clone)?, None)?;
+    let (mut graph, mut guards, mut making) =
+        optimized(subject, FREEZE.as_ref().map_err(Clone::clone)?, None)?;
     if !guards.any_requires_grad() && !subject.arguments.iter().any(requires_grad) {
         return Ok(None);
     }
@@ -95,14 +97,16 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
         let reason = "a call that records gradients writes to what a branch, a loop or a container gives";
         return Ok(Some(Err(reason.to_string())));
     };
-    let parameters = lift(&mut graph, |tensor| tensor.requires_grad());
-    let buffers = lift(&mut graph, |tensor| written.iter().any(|other| other.same(tensor)));
+    let is_written = |tensor: &Tensor| written.iter().any(|other| other.same(tensor));
+    let is_read = |tensor: &Tensor| tensor.requires_grad() || passes::is_lent(tensor) && !is_written(tensor);
+    let parameters = lift(&mut graph, is_read);
+    let buffers = lift(&mut graph, is_written);
     guards.let_change(&parameters);
     guards.let_change(&buffers);
     if let Some(reason) = refused_buffers(&graph, &buffers, &parameters) {
         return Ok(Some(Err(reason.to_string())));
     }
-    match Recording::new(subject, graph, (parts, &operands), parameters, buffers) {
+    match Recording::new(subject, graph, (parts, &operands), (parameters, buffers), &mut making) {
         Ok((recording, forward)) => {
             let context = subject.context_behind(&guards);
             let code = Arc::new(Code::compile(context, &forward, subject.function.name.as_str())?);
@@ -207,7 +211,7 @@ fn refused_buffers(graph: &Graph, buffers: &[Tensor], parameters: &[Tensor]) -> 
     for (n, buffer) in buffers.iter().enumerate() {
         let storage = buffer.storage();
         let mut others = parameters.iter().chain(&buffers[..n]).chain(constants.clone());
-        if others.any(|other| other.storage().same(&storage)) {
+        if others.any(|other| other.storage().overlaps(&storage)) {
             return Some("a call that records gradients writes to memory that several tensors share");
         }
     }
@@ -269,8 +273,8 @@ impl Recording {
         subject: &Subject<'_>,
         mut graph: Graph,
         (parts, operands): (Parts, &[Value]),
-        parameters: Vec<Tensor>,
-        buffers: Vec<Tensor>,
+        (parameters, buffers): (Vec<Tensor>, Vec<Tensor>),
+        making: &mut Making,
     ) -> Result<(Recording, Arc<Graph>)> {
         let registry = subject.context.registry;
         let shared = Arc::new(registry.clone());
@@ -280,12 +284,18 @@ impl Recording {
         // Of guards, those of the forward are made to miss.
         let plain = code::Context { forced: None, ..subject.context };
         let is_tuple = spread_tuple(&mut graph);
+        let step = Step::begin("record", &[&graph]);
         PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
         let results = Results::take_apart(&mut graph, plain)?;
+        step.end(&[&graph], making);
         check_outputs(&graph, &results, &context)?;
+        let step = Step::begin("record-draws", &[&graph]);
         let first = graph.inputs().len() - buffers.len();
         let draws = draws::take(&mut graph, (&shared, &extras), &context)?.map(Arc::new);
         let drawn = graph.inputs().len() - first - buffers.len();
+        if let Some(draws) = &draws {
+            step.end(&[draws, &graph], making);
+        }
         let written = take_copies(&mut graph).into_iter().map(|input| {
             let refused = || Diagnostic::unsupported("a call that records gradients writes to an argument");
             input.checked_sub(first).filter(|n| *n < buffers.len()).ok_or_else(refused)
@@ -298,7 +308,9 @@ impl Recording {
         let given = operands.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
         let others = parameters.iter().chain(&buffers).map(Tensor::requires_grad);
         let wanted: Vec<bool> = given.chain(others).chain(std::iter::repeat_n(false, drawn)).collect();
+        let step = Step::begin("differentiate", &[&graph]);
         let split = autodiff::split(&graph, &wanted, subject.max_kept, (&shared, &extras))?;
+        step.end(&[&split.forward, &split.backward], making);
         let outputs = results.tensors + results.others;
         if split.follows[outputs..].contains(&true) {
             return Err(Diagnostic::unsupported("a call that records gradients makes a buffer require grad"));
@@ -308,8 +320,10 @@ impl Recording {
         graph.set_block_results(root, &own);
         let (mut forward, mut backward) = (split.forward, split.backward);
         let finish = FINISH.as_ref().map_err(Clone::clone)?;
+        let step = Step::begin("record-finish", &[&forward, &backward]);
         finish.run_graph(&mut forward, &context)?;
         finish.run_graph(&mut backward, &context)?;
+        step.end(&[&forward, &backward], making);
         let drawn = &graph.inputs()[graph.inputs().len() - drawn..];
         let read = drawn.iter().zip(&split.reads[split.reads.len() - drawn.len()..]);
         let drawn_bytes: u64 =
@@ -362,7 +376,7 @@ impl Recording {
         match value {
             Value::Tensor(tensor) => {
                 let storage = tensor.storage();
-                self.buffers.iter().all(|buffer| !buffer.storage().same(&storage))
+                self.buffers.iter().all(|buffer| !buffer.storage().overlaps(&storage))
             }
             Value::Tuple(tuple) => tuple.items().iter().all(|item| self.is_apart(item)),
             Value::List(list) => {
@@ -405,8 +419,9 @@ impl Recording {
         operands: &mut Vec<Value>,
         run: &Run,
     ) -> Result<Vec<Value>> {
-        if let Some(draws) = &self.draws {
-            operands.extend(execute(program, run, Arc::clone(draws), Vec::new())?);
+        if let (Some(draws), Some(graph)) = (&self.draws, &self.draws_graph) {
+            let given = if graph.inputs().is_empty() { Vec::new() } else { operands.clone() };
+            operands.extend(execute(program, run, Arc::clone(draws), given)?);
         }
         Ok(execute(program, run, code, operands.clone())?.into_iter().collect())
     }
@@ -441,10 +456,11 @@ impl Recording {
         for result in results.iter().take(tensors) {
             outputs.push(result.to_tensor()?.clone());
         }
-        let mut results = self.results.make(program, results, &values[..count], run)?;
         let region =
             CallRegion { this: Arc::clone(self), program: Arc::clone(program), operands: count, follows };
         autograd.region(Arc::new(region), &values, &outputs, run)?;
+        // Views among them are recorded by themselves.
+        let mut results = self.results.make(program, results, &values[..count], run)?;
         Ok(match self.is_tuple {
             true => Value::tuple(results),
             false => results.pop().unwrap_or_default(),

@@ -1,15 +1,16 @@
 //! What a call gives that records gradients: tensors, which the tape knows, and what stands around them. Tuples, lists and
 //! dictionaries at the end of its graph are taken apart, so that the graph gives what they are made of, and made again when the
-//! call has ended. It does not know how the graph is differentiated.
+//! call has ended. So are views of what the call was given, and views of a tensor that it gives as well: the tape records them by
+//! themselves, as it does where a program is run op by op. It does not know how the graph is differentiated.
 
 use super::super::code::{self, Code};
 use super::super::interpreter::execute;
 use super::super::program::Inner;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::Run;
+use crate::dialects::{Family, Registry, Run, resolve};
 use crate::ir::{Graph, OpId, ValueId};
 use crate::value::Value;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
 use std::sync::Arc;
 
@@ -31,7 +32,12 @@ impl Results {
     pub(super) fn take_apart(graph: &mut Graph, context: code::Context<'_>) -> Result<Results> {
         let outputs = graph.outputs().to_vec();
         let mut leaves = IndexSet::new();
-        outputs.iter().for_each(|output| collect(graph, *output, &mut leaves));
+        let mut makers = Makers { registry: context.registry, shown: HashSet::new() };
+        outputs.iter().for_each(|output| makers.collect(graph, *output, &mut leaves));
+        if makers.find_shown(graph, &leaves) {
+            leaves.clear();
+            outputs.iter().for_each(|output| makers.collect(graph, *output, &mut leaves));
+        }
         let inputs = graph.inputs().to_vec();
         let (given, made): (Vec<ValueId>, Vec<ValueId>) =
             leaves.into_iter().partition(|leaf| inputs.contains(leaf));
@@ -43,7 +49,7 @@ impl Results {
             map.insert(*leaf, rebuilt.add_input(graph.ty(*leaf).clone()));
         }
         for output in &outputs {
-            make_again(graph, *output, &mut rebuilt, &mut map);
+            makers.make_again(graph, *output, &mut rebuilt, &mut map);
         }
         let again: Option<Vec<ValueId>> = outputs.iter().map(|output| map.get(output).copied()).collect();
         let again = again.ok_or_else(|| Diagnostic::internal("a result that is made of nothing"))?;
@@ -73,40 +79,86 @@ impl Results {
     }
 }
 
-/// The op that makes a result, where it can be made as well when the call has ended: a constant, a tuple, a list or dictionary that
-/// nothing else sees.
-fn maker(graph: &Graph, value: ValueId) -> Option<OpId> {
-    let op = graph.def_op(value)?;
-    match graph.kind(op).as_str() {
-        "prim::Constant" | "prim::TupleConstruct" => Some(op),
-        "prim::ListConstruct" | "prim::DictConstruct" => graph.has_one_use(value).then_some(op),
-        _ => None,
-    }
+/// Which ops make results anew.
+struct Makers<'a> {
+    registry: &'a Registry,
+    /// Tensors of which several results are views, or one is and another one is the tensor itself; and inputs with views.
+    shown: HashSet<ValueId>,
 }
 
-/// What a result is made of.
-fn collect(graph: &Graph, value: ValueId, leaves: &mut IndexSet<ValueId>) {
-    let Some(op) = maker(graph, value) else {
-        leaves.insert(value);
-        return;
-    };
-    for operand in graph.operands(op) {
-        stacker::maybe_grow(64 << 10, 1 << 20, || collect(graph, *operand, leaves));
+impl Makers<'_> {
+    /// The op that makes a result, where it can be made as well when the call has ended: a constant, a tuple, a list or dictionary
+    /// that nothing else sees, a view of what is shown in other ways.
+    fn maker(&self, graph: &Graph, value: ValueId) -> Option<OpId> {
+        let op = graph.def_op(value)?;
+        match graph.kind(op).as_str() {
+            "prim::Constant" | "prim::TupleConstruct" => Some(op),
+            "prim::ListConstruct" | "prim::DictConstruct" => graph.has_one_use(value).then_some(op),
+            _ => {
+                let base = self.base(graph, value);
+                (base != value && self.shown.contains(&base)).then_some(op)
+            }
+        }
     }
-}
 
-/// Makes a result of what it is made of.
-fn make_again(graph: &Graph, value: ValueId, rebuilt: &mut Graph, map: &mut HashMap<ValueId, ValueId>) {
-    if map.contains_key(&value) {
-        return;
+    /// The tensor that a value is a view of, or itself.
+    fn base(&self, graph: &Graph, mut value: ValueId) -> ValueId {
+        while graph.ty(value).is_tensor()
+            && let Some(op) = graph.def_op(value)
+            && graph.result_count(op) == 1
+            && resolve(self.registry, graph, op).is_ok_and(|row| row.def().family == Family::View)
+            && let Some(of) = graph.operand(op, 0).filter(|of| graph.ty(*of).is_tensor())
+        {
+            value = of;
+        }
+        value
     }
-    let Some(op) = maker(graph, value) else { return };
-    for operand in graph.operands(op) {
-        stacker::maybe_grow(64 << 10, 1 << 20, || make_again(graph, *operand, rebuilt, map));
+
+    /// Finds what results are views of and that is given or shown otherwise, too; says whether there is any.
+    fn find_shown(&mut self, graph: &Graph, leaves: &IndexSet<ValueId>) -> bool {
+        let mut bases: HashMap<ValueId, usize> = HashMap::new();
+        for leaf in leaves.iter().filter(|leaf| graph.ty(**leaf).is_tensor()) {
+            *bases.entry(self.base(graph, *leaf)).or_default() += 1;
+        }
+        let inputs = graph.inputs();
+        self.shown = bases
+            .into_iter()
+            .filter(|(base, count)| *count > 1 || inputs.contains(base) && !leaves.contains(base))
+            .map(|(base, _)| base)
+            .collect();
+        !self.shown.is_empty()
     }
-    let copy = rebuilt.clone_op(Some(graph), op, map);
-    let root = rebuilt.root();
-    rebuilt.append(root, copy);
+
+    /// What a result is made of.
+    fn collect(&self, graph: &Graph, value: ValueId, leaves: &mut IndexSet<ValueId>) {
+        let Some(op) = self.maker(graph, value) else {
+            leaves.insert(value);
+            return;
+        };
+        for operand in graph.operands(op) {
+            stacker::maybe_grow(64 << 10, 1 << 20, || self.collect(graph, *operand, leaves));
+        }
+    }
+
+    /// Makes a result of what it is made of.
+    fn make_again(
+        &self,
+        graph: &Graph,
+        value: ValueId,
+        rebuilt: &mut Graph,
+        map: &mut HashMap<ValueId, ValueId>,
+    ) {
+        if map.contains_key(&value) {
+            return;
+        }
+        let Some(op) = self.maker(graph, value) else { return };
+        for operand in graph.operands(op) {
+            stacker::maybe_grow(64 << 10, 1 << 20, || self.make_again(graph, *operand, rebuilt, map));
+        }
+        let copy = rebuilt.clone_op(Some(graph), op, map);
+        let root = rebuilt.root();
+        rebuilt.append(root, copy);
+    }
 }
 
 /// Takes away what makes a result that the graph does not give any more, so that nothing seems to hold what it was made of.

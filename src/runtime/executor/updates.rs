@@ -75,7 +75,7 @@ impl Updates {
             let Some(own) = arguments.get(*n).and_then(storage) else { return true };
             let others = arguments.iter().enumerate().filter(|(m, _)| m != n);
             let others = others.filter_map(|(_, value)| storage(value));
-            !others.chain(self.constants.iter().map(Tensor::storage)).any(|other| other.same(&own))
+            !others.chain(self.constants.iter().map(Tensor::storage)).any(|other| other.overlaps(&own))
         })
     }
 }
