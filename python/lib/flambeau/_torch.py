@@ -134,8 +134,9 @@ class _Text:
                 kind = "int" if isinstance(found, (int, torch.SymInt)) else "float" if isinstance(found, (float, torch.SymFloat)) else "Tensor"
                 self.parameters.append(f"{node.name}: {'bool' if isinstance(found, bool) else kind}")
             elif node.op == "get_attr":
-                constant = self.trace.constant(operator.attrgetter(node.target)(self.graph))
-                lines.append(f"{node.name} = {constant}")
+                # Recorded without gradients: a parameter is a constant over the same memory.
+                tensor = operator.attrgetter(node.target)(self.graph).detach()
+                lines.append(f"{node.name} = {self.trace.constant(tensor)}")
             elif node.op == "call_function":
                 lines.append(f"{node.name} = {self.line(node)}")
             elif node.op == "output":
