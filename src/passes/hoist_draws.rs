@@ -3,8 +3,8 @@
 //!
 //! The condition that makes it right: draws keep their order, they depend on constants alone, and of tensors that they are made
 //! like, only dtype, sizes and strides matter (`Fact::LikeFirst`), which types must determine. Sizes that are open are
-//! computed from those of the graph's inputs. Draws from the first one on
-//! for which that is not so stay where they are; all do where what is drawn into is read before.
+//! computed from those of the graph's inputs. Draws from the first one on for which that is not so stay where they are; all do
+//! where what is drawn into is read before.
 
 use super::layer_parts::Maker;
 use super::open_numbers::OpenNumbers;

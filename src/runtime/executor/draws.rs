@@ -13,8 +13,9 @@ use std::sync::{Arc, LazyLock};
 
 static HOIST: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-draws"));
 
-/// Takes the draws out of a graph: the graph of these, whose outputs are further inputs of the other from now
-/// on. It has the inputs that the graph had, where it asks for open sizes, and none otherwise. None where nothing is drawn. Fails where what is drawn depends on the call's data.
+/// Takes the draws out of a graph: the graph of these, whose outputs are further inputs of the other from now on. It has the
+/// inputs that the graph had where it asks for open sizes, and none otherwise. None where nothing is drawn. Fails where what is
+/// drawn depends on the call's data.
 pub(super) fn take(
     graph: &mut Graph,
     (registry, extras): (&Arc<Registry>, &Extras),

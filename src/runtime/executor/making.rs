@@ -26,7 +26,7 @@ pub struct Making {
 pub struct Stage {
     /// Its name.
     pub pass: &'static str,
-    /// Changes that it counted.
+    /// Changes that it counted; of a step of several passes, ops that are gone after it.
     pub changes: u64,
     /// Ops after it.
     pub ops: usize,
