@@ -15,7 +15,7 @@ setup:           ## Installs LLVM 22 from Debian's packages if it is missing
 	@scripts/setup.sh
 
 build: setup     ## Builds target/release/flambeau, with LLVM inside
-	$(CARGO) build --release -p flambeau --no-default-features --features llvm-static,cuda
+	$(CARGO) build --release -p flambeau --no-default-features --features llvm-static,cuda,mimalloc
 
 run: build       ## Runs examples/lstm_cell.pt and shows graph, fusion, answer and time
 	@target/release/flambeau demo examples/lstm_cell.pt

@@ -25,6 +25,10 @@ mod tensor;
 use flambeau::backends::cache::{self, Place};
 use pyo3::prelude::*;
 
+/// Of what is allocated here; Python and its other extensions keep theirs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The extension module.
 #[pymodule(gil_used = false)]
 mod _flambeau {

@@ -8,6 +8,14 @@ const MIN_BYTES: usize = 4 << 20;
 /// The size of a large page, where there are any: of x86-64, and of AArch64 with pages of 4 KiB.
 const PAGE_BYTES: usize = 2 << 20;
 
+/// Does without large pages in this process from now on, and in those that it starts, wherever they are asked for. Who reads and
+/// writes text touches a little of many pages, and has some ten megabytes more with large ones.
+pub fn refuse_large() {
+    // Where the system has no such switch, all stays as it is.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
+
 /// Asks for large pages under what lies wholly inside of `bytes` bytes from `start`, which the caller has allocated.
 pub fn ask_for_large<T>(start: *const T, bytes: usize) {
     #[cfg(target_os = "linux")]

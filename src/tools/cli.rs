@@ -293,6 +293,15 @@ fn own_name(mut error: Diagnostic, name: &str) -> Diagnostic {
     error
 }
 
+/// The commands that call programs, whose weights and plans large pages are for. The others do without.
+const CALLING: &[&str] =
+    &["run", "check", "grad", "train", "bench", "warm", "explain", "profile", "demo", "lit"];
+
+/// Whether a command calls programs.
+pub fn calls_programs(command: &OsStr) -> bool {
+    CALLING.iter().any(|calling| command == *calling)
+}
+
 /// Runs a command. With `owns_process`, work that goes on after the command's time ends the process.
 fn start(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_process: bool) -> i32 {
     let args = opt::join_timing(args.into_iter().collect());
@@ -478,4 +487,19 @@ fn with_variables(mut args: Vec<OsString>, variables: &BTreeMap<String, String>)
 /// An error of wrong usage.
 pub fn usage(message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(ErrorKind::Usage, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_call_programs_are_commands() {
+        let command = command("flambeau");
+        for name in CALLING {
+            assert!(command.find_subcommand(name).is_some(), "{name}");
+            assert!(calls_programs(OsStr::new(name)));
+        }
+        assert!(!calls_programs(OsStr::new("opt")) && !calls_programs(OsStr::new("--version")));
+    }
 }

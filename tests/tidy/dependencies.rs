@@ -122,7 +122,7 @@ pub(super) fn crates_are_built_in_one_version() -> Result<(), Failed> {
 /// A dependency that no source names costs build time and trust for nothing.
 pub(super) fn dependencies_are_used() -> Result<(), Failed> {
     let top = folders_of("src/lib.rs")?;
-    let product: Vec<&str> = top.iter().map(String::as_str).chain(["src/lib.rs"]).collect();
+    let product: Vec<&str> = top.iter().map(String::as_str).chain(["src/lib.rs", "src/main.rs"]).collect();
     let all = [product.as_slice(), &["tests", "benches", "examples"]].concat();
     let mut unused = unused_dependencies("Cargo.toml", &product, &all)?;
     for layers in ["base", "ops", "reader", "transforms"] {

@@ -48,6 +48,15 @@ impl Graph {
         graph
     }
 
+    /// Makes room for some more ops of one result each, where there is so much memory.
+    pub(in crate::ir) fn expect_ops(&mut self, ops: usize) {
+        // Without, it grows as it is filled.
+        let _ = self.ops.try_reserve_exact(ops);
+        let _ = self.values.try_reserve_exact(ops);
+        let _ = self.operands.values.try_reserve_exact(2 * ops);
+        let _ = self.operands.links.try_reserve_exact(2 * ops);
+    }
+
     // --- making ---
 
     /// Makes a detached op; place it with [`Graph::append`] or [`Graph::insert_before`].

@@ -129,6 +129,13 @@ impl<'a> Cursor<'a> {
 
     /// Byte offset.
     #[inline]
+    /// Lines up to the next one that begins with `return`: about as many as the graph has ops that begins here.
+    pub(super) fn lines_of_graph(&self) -> usize {
+        let rest = self.rest().as_bytes();
+        let end = memchr::memmem::find(rest, b"\n  return (").unwrap_or(0);
+        memchr::memchr_iter(b'\n', &rest[..end]).count()
+    }
+
     pub(in crate::ir) fn pos(&self) -> usize {
         self.pos
     }

@@ -333,6 +333,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         self.cursor.expect(b':')?;
         self.blocks.clear();
         self.blocks.push(root);
+        self.graph.expect_ops(self.cursor.lines_of_graph());
         self.body()?;
         self.rename();
         let mut graph = std::mem::take(&mut self.graph);

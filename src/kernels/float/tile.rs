@@ -28,8 +28,8 @@ const FETCHING: usize = 4;
 /// 25,088 products of normal numbers it is 3.7e-7 of their root mean square; one chain had 2.9e-6.
 const TERMS: usize = 256;
 
-/// Channels whose weights are packed at a time: what is written meanwhile stays in the first cache.
-const CHANNELS: usize = 16;
+/// Terms whose weights are transposed at a time, where they go elsewhere than side by side: they stay in the first cache.
+const TURNED: usize = 64;
 
 /// Weights as products read them: block of columns after block, in it for each term of the sums the block's columns.
 #[derive(Clone, Debug)]
@@ -58,40 +58,35 @@ fn zeros(count: usize) -> Result<(Scratch<f32>, usize)> {
 
 impl Panels {
     /// Packs weights whose columns are rows of `channels` times `taps` floats, taps innermost; terms go by tap, then by channel.
-    /// Several threads pack. Fails without memory.
+    /// Several threads pack. Fails without memory, and where the weights are not there.
     pub fn of_taps(columns: usize, [channels, taps]: [usize; 2], rows: &[f32]) -> Result<Panels> {
         let depth = channels.saturating_mul(taps);
-        Panels::of_blocks(columns, depth, |first, width, block| {
-            for some in (0..channels).step_by(CHANNELS) {
-                let count = CHANNELS.min(channels - some);
-                for column in first..columns.min(first + width) {
-                    let row = &rows[column * depth + some * taps..][..count * taps];
-                    for (channel, row) in row.chunks_exact(taps).enumerate() {
-                        for (tap, weight) in row.iter().enumerate() {
-                            block[(tap * channels + some + channel) * width + column - first] = *weight;
-                        }
-                    }
-                }
-            }
-        })
-    }
-
-    /// Packs weights block by block, on several threads: `fill` is given the first column of a block, how many columns there is
-    /// room for, and that room. Fails without memory.
-    fn of_blocks(
-        columns: usize,
-        depth: usize,
-        fill: impl Fn(usize, usize, &mut [f32]) + Sync,
-    ) -> Result<Panels> {
         let mut panels = Panels::empty(columns, depth)?;
         let length = columns.next_multiple_of(LANES) * depth;
-        let width = panels.width;
-        let begin = panels.begin;
+        let (begin, step) = (panels.begin, panels.width);
         let weights = &mut panels.own()?[begin..begin + length];
-        pool::chunks(weights, (width * depth).max(1), |n, block| {
-            let first = n * width;
-            fill(first, if columns - first <= LANES { LANES } else { width }, block);
-        });
+        pool::try_chunks(weights, (step * depth).max(1), |n, block| {
+            let first = n * step;
+            let width = width_of(columns, first, step);
+            let rows = &rows[first * depth..];
+            let count = width.min(columns - first);
+            if taps == 1 {
+                Transpose::new(rows, [count, depth], depth, block, width)?.run_with(Isa::best());
+                return Ok(());
+            }
+            // Columns beyond the last stay zero.
+            let mut some = [0f32; TURNED * BLOCK];
+            for start in (0..depth).step_by(TURNED) {
+                let terms = TURNED.min(depth - start);
+                Transpose::new(&rows[start..], [count, terms], depth, &mut some, width)?
+                    .run_with(Isa::best());
+                for (n, term) in some.chunks_exact(width).take(terms).enumerate() {
+                    let (channel, tap) = ((start + n) / taps, (start + n) % taps);
+                    block[(tap * channels + channel) * width..][..width].copy_from_slice(term);
+                }
+            }
+            Ok(())
+        })?;
         Ok(panels)
     }
 
@@ -100,17 +95,17 @@ impl Panels {
     pub fn of_planes<const N: usize>(
         columns: usize,
         depth: usize,
-        fill: impl Fn(usize, [&mut [f32]; N]) + Sync,
+        fill: impl Fn(usize, [&mut [f32]; N]) -> Result<()> + Sync,
     ) -> Result<Vec<Panels>> {
         let blocks = columns.div_ceil(BLOCK);
         let each =
             depth.checked_mul(BLOCK).filter(|n| n.checked_mul(blocks * N).is_some()).unwrap_or(usize::MAX);
         let (mut weights, begin) = zeros(each.saturating_mul(blocks * N))?;
         let all = weights.len().min(begin + each * blocks * N);
-        pool::chunks(&mut weights[begin..all], (each * N).max(1), |block, room| {
+        pool::try_chunks(&mut weights[begin..all], (each * N).max(1), |block, room| {
             let mut planes = room.chunks_exact_mut(each.max(1));
-            fill(block, std::array::from_fn(|_| planes.next().unwrap_or_default()));
-        });
+            fill(block, std::array::from_fn(|_| planes.next().unwrap_or_default()))
+        })?;
         let weights = Arc::new(weights);
         let panels = (0..blocks * N).map(|n| Panels {
             weights: Arc::clone(&weights),

@@ -9,12 +9,15 @@
 use super::epilogue::{Column, Epilogue};
 use super::scratch::Scratch;
 use super::tile::{BLOCK, Block, Panels, Product, Run};
+use super::transpose::Transpose;
 use super::vector::{Isa, LANES, Lanes, Work, with};
 use crate::diag::Result;
 use crate::kernels::lines::Lines;
 
 /// Weights of a window.
 const WINDOW: usize = 9;
+/// Channels whose weights are transposed at a time.
+const TURNED: usize = 8;
 /// Products of a tile.
 const PLANES: usize = 16;
 /// Results of a tile along a side.
@@ -42,16 +45,40 @@ fn of_weights([a, b, c]: [&Windows; 3]) -> [Windows; 4] {
 }
 
 impl Packed {
-    /// Transforms weights in PyTorch's order, on several threads.
-    pub fn new(weights: &[f32], channels: usize, outputs: usize) -> Result<Packed> {
+    /// Transforms weights in PyTorch's order, on several threads. None of infinite ones, which would not be numbers.
+    pub fn new(weights: &[f32], channels: usize, outputs: usize) -> Result<Option<Packed>> {
+        let largest = with(Isa::best(), Largest(weights));
+        if !largest.is_finite() {
+            return Ok(None);
+        }
         let panels = Panels::of_planes(outputs, channels, |block, planes| {
             let first = block * BLOCK;
             let columns = BLOCK.min(outputs - first);
             let weights = &weights[first * channels * WINDOW..][..columns * channels * WINDOW];
-            with(Isa::best(), Transform { weights, channels, columns, planes });
+            with(Isa::best(), Transform { weights, channels, columns, planes })
         })?;
-        let largest = weights.iter().fold(0.0, |most: f32, w| most.max(w.abs()));
-        Ok(Packed { panels, channels, outputs, largest })
+        Ok(Some(Packed { panels, channels, outputs, largest }))
+    }
+}
+
+/// The largest number without its sign; where one is infinite or NaN, such a one.
+struct Largest<'a>(&'a [f32]);
+
+impl Work for Largest<'_> {
+    type Out = f32;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, _: L) -> f32 {
+        // Without their signs, bits are in the order of the numbers, and those of NaN come last.
+        let most = |most: u32, x: &f32| most.max(x.abs().to_bits());
+        let (lines, rest) = self.0.as_chunks::<{ 2 * LANES }>();
+        let mut all = [0u32; 2 * LANES];
+        for line in lines {
+            for lane in 0..2 * LANES {
+                all[lane] = most(all[lane], &line[lane]);
+            }
+        }
+        f32::from_bits(rest.iter().fold(all.into_iter().fold(0, u32::max), most))
     }
 }
 
@@ -64,22 +91,26 @@ struct Transform<'a> {
 }
 
 impl Work for Transform<'_> {
-    type Out = ();
+    type Out = Result<()>;
 
     #[inline(always)]
-    fn run<L: Lanes>(self, _: L) {
+    fn run<L: Lanes>(self, l: L) -> Result<()> {
         let Transform { weights, channels, columns, planes } = self;
         for start in (0..columns).step_by(LANES) {
             let count = LANES.min(columns - start);
             let (begin, step) = Panels::place(columns, channels, start);
+            let rows = &weights[start * channels * WINDOW..];
+            // Lanes of columns that are not there stay zero.
+            let mut some = [[0f32; LANES]; TURNED * WINDOW];
             for channel in 0..channels {
-                let mut g = [[0.0; LANES]; WINDOW];
-                for lane in 0..count {
-                    let window = &weights[((start + lane) * channels + channel) * WINDOW..][..WINDOW];
-                    for (tap, weight) in window.iter().enumerate() {
-                        g[tap][lane] = f64::from(*weight);
-                    }
+                if channel % TURNED == 0 {
+                    let size = [count, WINDOW * TURNED.min(channels - channel)];
+                    let (rows, some) = (&rows[channel * WINDOW..], some.as_flattened_mut());
+                    Transpose::new(rows, size, channels * WINDOW, some, LANES)?.run(l);
                 }
+                let window = &some[channel % TURNED * WINDOW..][..WINDOW];
+                let g: [Windows; WINDOW] =
+                    std::array::from_fn(|tap| std::array::from_fn(|lane| f64::from(window[tap][lane])));
                 let rows: [[Windows; 4]; 3] =
                     std::array::from_fn(|i| of_weights([&g[3 * i], &g[3 * i + 1], &g[3 * i + 2]]));
                 for j in 0..4 {
@@ -93,6 +124,7 @@ impl Work for Transform<'_> {
                 }
             }
         }
+        Ok(())
     }
 }
 
