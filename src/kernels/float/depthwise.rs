@@ -154,6 +154,20 @@ const WIDE: usize = 7;
 /// The same where there are few registers, or steps of two, whose larger tiles are not kept in registers.
 const NARROW: usize = 4;
 
+/// Columns of inputs that a tile may have.
+const COLUMNS: usize = 13;
+
+/// Does something for each of some numbers, written once for each: what depends on the number alone is decided when it is compiled, and
+/// sums stay in registers. Of a loop with as many steps and branches the compiler makes a loop, and keeps sums in memory.
+macro_rules! each_column {
+    ($i:ident in $($n:literal)*; $body:block) => {
+        $({
+            let $i: usize = $n;
+            $body
+        })*
+    };
+}
+
 impl Line<'_> {
     /// Computes all results, whatever the window.
     ///
@@ -287,6 +301,7 @@ impl Line<'_> {
         count: usize,
         inside: (usize, usize),
     ) {
+        const { assert!((P - 1) * S + K <= COLUMNS) };
         let (j, s) = (self.job, self.job.shape);
         let pitch = j.images.pitch;
         let line_step = s.dilation[0] * j.images.sizes[1] * pitch;
@@ -301,17 +316,16 @@ impl Line<'_> {
                 for k in 0..K {
                     w[k] = l.read(weights.add(k * j.packed.padded));
                 }
-                for i in 0..(P - 1) * S + K {
-                    if EDGE && !(inside.0 <= i && i < inside.1) {
-                        continue;
-                    }
-                    let x = read_some(l, line.wrapping_add(i * pitch), count);
-                    for k in 0..K {
-                        if i >= k && (i - k) % S == 0 && (i - k) / S < P {
-                            sums[(i - k) / S] = l.fma(x, w[k], sums[(i - k) / S]);
+                each_column!(i in 0 1 2 3 4 5 6 7 8 9 10 11 12; {
+                    if i < (P - 1) * S + K && (!EDGE || inside.0 <= i && i < inside.1) {
+                        let x = read_some(l, line.wrapping_add(i * pitch), count);
+                        for k in 0..K {
+                            if i >= k && (i - k).is_multiple_of(S) && (i - k) / S < P {
+                                sums[(i - k) / S] = l.fma(x, w[k], sums[(i - k) / S]);
+                            }
                         }
                     }
-                }
+                });
                 line = line.wrapping_add(line_step);
             }
             self.store(l, at, (channel, count), &sums);

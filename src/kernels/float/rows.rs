@@ -117,9 +117,14 @@ macro_rules! sum_of {
                 *sum = l.add(*sum, $f);
             }
         }
-        for part in rest.chunks(LANES) {
-            let $x = l.load_some(part, $rest);
-            sums[0] = l.add(sums[0], $f);
+        let (parts, rest) = rest.as_chunks::<LANES>();
+        for (sum, part) in sums.iter_mut().zip(parts) {
+            let $x = l.load(part);
+            *sum = l.add(*sum, $f);
+        }
+        if !rest.is_empty() {
+            let $x = l.load_some(rest, $rest);
+            sums[3] = l.add(sums[3], $f);
         }
         l.sum(l.add(l.add(sums[0], sums[1]), l.add(sums[2], sums[3])))
     }};
@@ -131,6 +136,8 @@ impl Work for LayerNorm<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) {
         let width = self.width as f32;
+        let (weights, weights_rest) = self.weight.unwrap_or_default().as_chunks::<LANES>();
+        let (biases, biases_rest) = self.bias.unwrap_or_default().as_chunks::<LANES>();
         for (x, out) in self.x.chunks_exact(self.width).zip(self.out.chunks_exact_mut(self.width)) {
             let mean = sum_of!(l, x, 0.0, |v| v) / width;
             let middle = l.splat(mean);
@@ -138,16 +145,27 @@ impl Work for LayerNorm<'_> {
             let (mean, variance) = moments_of(x, |x| x, (mean, variance));
             let middle = l.splat(mean);
             let scale = l.splat(1.0 / (variance + self.eps).sqrt());
-            for (n, (x, out)) in x.chunks(LANES).zip(out.chunks_mut(LANES)).enumerate() {
-                let at = n * LANES..n * LANES + x.len();
-                let mut y = l.mul(l.sub(l.load_some(x, 0.0), middle), scale);
-                if let Some(weight) = self.weight {
-                    y = l.mul(y, l.load_some(&weight[at.clone()], 0.0));
+            let (x, x_rest) = x.as_chunks::<LANES>();
+            let (out, out_rest) = out.as_chunks_mut::<LANES>();
+            for (n, (x, out)) in x.iter().zip(out).enumerate() {
+                let mut y = l.mul(l.sub(l.load(x), middle), scale);
+                if let Some(weight) = weights.get(n) {
+                    y = l.mul(y, l.load(weight));
                 }
-                if let Some(bias) = self.bias {
-                    y = l.add(y, l.load_some(&bias[at], 0.0));
+                if let Some(bias) = biases.get(n) {
+                    y = l.add(y, l.load(bias));
                 }
-                l.store_some(out, y);
+                l.store(out, y);
+            }
+            if !x_rest.is_empty() {
+                let mut y = l.mul(l.sub(l.load_some(x_rest, 0.0), middle), scale);
+                if self.weight.is_some() {
+                    y = l.mul(y, l.load_some(weights_rest, 0.0));
+                }
+                if self.bias.is_some() {
+                    y = l.add(y, l.load_some(biases_rest, 0.0));
+                }
+                l.store_some(out_rest, y);
             }
         }
     }
