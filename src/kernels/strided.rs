@@ -25,7 +25,7 @@ pub fn with_strides(result: Tensor, strides: &[i64]) -> Result<Tensor> {
     if layout.numel() == 0 || (0..strides.len()).all(same) {
         return result.with_layout(wanted);
     }
-    let storage = Storage::zeroed(layout.numel().saturating_mul(result.dtype().size()))?;
+    let storage = Storage::for_writing(layout.numel().saturating_mul(result.dtype().size()))?;
     let laid_out = Tensor::from_storage(storage, result.dtype(), Layout { offset: 0, ..wanted })?;
     laid_out.copy_from(&result)?;
     Ok(laid_out)

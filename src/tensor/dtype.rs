@@ -347,10 +347,13 @@ macro_rules! element {
     ($type:ty, $dtype:expr, $from:expr, $to:expr) => {
         impl Element for $type {
             const DTYPE: DType = $dtype;
+            // Loops over elements stand in other crates.
+            #[inline]
             fn from_scalar(value: super::Scalar) -> Self {
                 let from: fn(super::Scalar) -> $type = $from;
                 from(value)
             }
+            #[inline]
             fn to_scalar(self) -> super::Scalar {
                 let to: fn($type) -> super::Scalar = $to;
                 to(self)

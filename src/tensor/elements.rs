@@ -2,7 +2,7 @@
 
 use super::{Dims, Layout, Tensor};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{Collect, Scratch};
+use crate::resources::pool;
 use bytemuck::Pod;
 
 /// Runs `$body` with `$P` bound to plain bytes of the size of an element.
@@ -41,16 +41,33 @@ impl Tensor {
             let taken = self.integers().take_positions(positions, sizes)?;
             return Tensor::quantized(&taken, self.dtype(), quantizer);
         }
+        self.take_blocks(&Blocks { outer: positions, inner: &[0], length: 1 }, sizes)
+    }
+
+    /// A new dense tensor of `sizes` of this tensor's elements in the places that the blocks name. Fails if one is outside. Several
+    /// threads copy.
+    pub fn take_blocks(&self, blocks: &Blocks<'_>, sizes: &[i64]) -> Result<Tensor> {
+        if let Some(quantizer) = self.quantizer().filter(|q| q.is_uniform()) {
+            let taken = self.integers().take_blocks(blocks, sizes)?;
+            return Tensor::quantized(&taken, self.dtype(), quantizer);
+        }
+        let row = blocks.inner.len().saturating_mul(blocks.length);
+        if blocks.outer.len().saturating_mul(row) != super::numel(sizes) {
+            return Err(Diagnostic::internal("blocks of elements do not fit the sizes of the result"));
+        }
         let dense = self.contiguous()?;
         let layout = dense.layout();
         let storage = dense.storage();
         let bytes = storage.read()?;
         let size = self.dtype().size();
         let bytes = &bytes[layout.offset.min(bytes.len() / size) * size..];
-        by_size!(size, P => {
-            let taken = take::<P>(bytes, layout.numel(), positions)?;
-            Tensor::from_bytes(self.dtype(), sizes, bytemuck::cast_slice(&taken))
-        })
+        // Each element is written below.
+        let result = Tensor::for_writing(self.dtype(), sizes)?;
+        let to = result.storage();
+        let mut to = to.write()?;
+        by_size!(size, P => take::<P>(bytes, layout.numel(), blocks, &mut to)?);
+        drop(to);
+        Ok(result)
     }
 
     /// Writes `source`'s n-th element (of the same dtype, in logical order) to this dense tensor's logical position
@@ -101,9 +118,45 @@ fn outside(position: usize, count: usize) -> Diagnostic {
     Diagnostic::internal(format!("position {position} in a tensor of {count} elements"))
 }
 
-fn take<P: Pod>(bytes: &[u8], count: usize, positions: &[usize]) -> Result<Scratch<P>> {
+/// Elements by their logical positions: for each of `outer`, for each of `inner`, as many as `length` says from their sum on.
+pub struct Blocks<'a> {
+    /// Of rows of the result.
+    pub outer: &'a [usize],
+    /// Of blocks of a row, from the row's on.
+    pub inner: &'a [usize],
+    /// Elements of a block, which lie side by side.
+    pub length: usize,
+}
+
+/// Elements of the result that one piece of work copies, at least.
+const PIECE: usize = 1 << 14;
+
+fn take<P: Pod + Send + Sync>(bytes: &[u8], count: usize, blocks: &Blocks<'_>, to: &mut [u8]) -> Result<()> {
     let elements: &[P] = bytemuck::cast_slice(&bytes[..count * size_of::<P>()]);
-    positions.iter().map(|p| elements.get(*p).copied().ok_or_else(|| outside(*p, count))).try_scratch()
+    let &Blocks { outer, inner, length } = blocks;
+    let row = inner.len() * length;
+    if row == 0 {
+        return Ok(());
+    }
+    let to: &mut [P] = bytemuck::cast_slice_mut(&mut to[..outer.len() * row * size_of::<P>()]);
+    let rows = PIECE.div_ceil(row);
+    pool::try_chunks(to, rows * row, |n, to| {
+        for (to, start) in to.chunks_exact_mut(row).zip(&outer[n * rows..]) {
+            if length == 1 {
+                for (to, at) in to.iter_mut().zip(inner) {
+                    let at = start.wrapping_add(*at);
+                    *to = *elements.get(at).ok_or_else(|| outside(at, count))?;
+                }
+                continue;
+            }
+            for (to, at) in to.chunks_exact_mut(length).zip(inner) {
+                let at = start.wrapping_add(*at);
+                let end = at.saturating_add(length);
+                to.copy_from_slice(elements.get(at..end).ok_or_else(|| outside(at, count))?);
+            }
+        }
+        Ok(())
+    })
 }
 
 fn put<P: Pod>(to: &mut [u8], count: usize, positions: &[usize], from: &[u8]) -> Result<()> {
@@ -124,6 +177,29 @@ pub fn broadcast_all<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Resul
 mod tests {
     use super::*;
     use crate::tensor::DType;
+
+    #[test]
+    fn blocks_are_copied_whole_and_from_inside_alone() {
+        let count = 3 * (PIECE + 7);
+        let all: Vec<i32> = (0..count as i32).collect();
+        let t = Tensor::from_vec(&all, &[count as i64]).expect("valid");
+        let take = |outer: &[usize], inner: &[usize], length: usize| {
+            let sizes = [(outer.len() * inner.len() * length) as i64];
+            t.take_blocks(&Blocks { outer, inner, length }, &sizes).and_then(|taken| taken.to_vec::<i32>())
+        };
+        assert_eq!(take(&[10, 0], &[5, 1], 2).expect("inside"), [15, 16, 11, 12, 5, 6, 1, 2]);
+        assert_eq!(take(&[10, 0], &[5, 1], 1).expect("inside"), [15, 11, 5, 1]);
+        // More than one piece of work.
+        let outer: Vec<usize> = (0..count).rev().collect();
+        assert!(take(&outer, &[0], 1).expect("inside").iter().zip(&outer).all(|(x, at)| *x == *at as i32));
+        let third = count / 3;
+        assert_eq!(take(&[2 * third, 0, third], &[0], third).expect("inside")[third], 0);
+        for outside in [take(&[count - 1], &[0], 2), take(&[count], &[0], 1), take(&[usize::MAX], &[0], 2)] {
+            assert!(outside.is_err());
+        }
+        assert!(t.take_blocks(&Blocks { outer: &[0], inner: &[0], length: 2 }, &[3]).is_err(), "3 are 2");
+        assert!(take(&[], &[0], 4).expect("none").is_empty());
+    }
 
     #[test]
     fn elements_move_by_logical_position() {

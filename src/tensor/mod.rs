@@ -28,10 +28,10 @@ mod strided_copy;
 mod sync;
 pub mod view;
 
-pub use data::{InOrder, Strided};
+pub use data::{InOrder, Strided, cast_row};
 pub use device::Device;
 pub use dtype::{Bool, DType, Element};
-pub use elements::broadcast_all;
+pub use elements::{Blocks, broadcast_all};
 pub use fill::check_fill;
 pub use float8::{E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu};
 pub use foreign::Foreign;
@@ -194,7 +194,7 @@ impl Tensor {
 
     /// A contiguous tensor whose elements all equal `value`, converted to `dtype`.
     pub fn full(dtype: DType, sizes: &[i64], value: Scalar) -> Result<Tensor> {
-        let tensor = Self::zeros(dtype, sizes)?;
+        let tensor = Self::for_writing(dtype, sizes)?;
         tensor.fill(value)?;
         Ok(tensor)
     }

@@ -273,8 +273,12 @@ pub fn map1<S: Element, T: Element>(x: &Tensor, f: impl Fn(S) -> T + Sync) -> Re
     map_rows(x, &|row: &[S], out: &mut [T]| out.iter_mut().zip(row).for_each(|(o, x)| *o = f(*x)))
 }
 
-/// Compiled once for each pair of types, however many functions there are: `apply` has the loop alone.
-fn map_rows<S: Element, T: Element>(x: &Tensor, apply: &(dyn Fn(&[S], &mut [T]) + Sync)) -> Result<Tensor> {
+/// As [`map1`], by rows of elements and of results of equal lengths. Compiled once for each pair of types, however many functions
+/// there are: `apply` has the loop alone.
+pub fn map_rows<S: Element, T: Element>(
+    x: &Tensor,
+    apply: &(dyn Fn(&[S], &mut [T]) + Sync),
+) -> Result<Tensor> {
     let x = x.snapshot();
     let walk = Walk::new(std::slice::from_ref(&x.layout))?;
     let result = walk.allocate(T::DTYPE)?;

@@ -90,12 +90,13 @@ impl Host {
             return Ok(Host { content: Content::Small(Few::zeroed()), nbytes });
         }
         let count = nbytes.div_ceil(size_of::<Line>());
-        let charge = Charge::new(count * size_of::<Line>())?;
-        if let Some(mut lines) = super::pool::take_near(count) {
+        // Zeros written to pages that are there take as long as those of the system, and no page faults.
+        if let Some(mut lines) = super::pool::take(count) {
+            let charge = Charge::new(lines.len() * size_of::<Line>())?;
             lines.fill(Line::zeroed());
             return Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes });
         }
-        // Zero pages of the system, not written ones.
+        let charge = Charge::new(count * size_of::<Line>())?;
         let lines: Vec<Line> = bytemuck::try_zeroed_vec(count).map_err(|()| memory::no_memory(nbytes))?;
         pages::ask_for_large(lines.as_ptr(), nbytes);
         Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes })

@@ -8,8 +8,10 @@ use crate::resources::pool;
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
-/// Side of a block of a transposition: its lines stay in the first cache.
+/// Rows of a transposition that are copied before others: the lines that they are read from stay in the first cache.
 const SIDE: usize = 16;
+/// Rows and columns of a block that is copied at once.
+const WIDTH: usize = 8;
 
 /// A dimension: how many elements, and from one to the next in both slices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,17 +157,39 @@ fn each(dims: &[Dim], mut work: impl FnMut(usize, usize)) {
 fn turn<T: Copy>(to: &mut [T], from: &[T], rows: Dim, columns: Dim) {
     for row in (0..rows.size).step_by(SIDE) {
         let row_end = rows.size.min(row + SIDE);
-        for column in (0..columns.size).step_by(SIDE) {
-            let count = SIDE.min(columns.size - column);
-            for r in row..row_end {
-                let to = &mut to[r * rows.to + column..][..count];
-                let from = &from[column * columns.from + r..];
-                for (n, to) in to.iter_mut().enumerate() {
+        for column in (0..columns.size).step_by(WIDTH) {
+            let count = WIDTH.min(columns.size - column);
+            let mut r = row;
+            while r < row_end {
+                let (to, from) = (&mut to[r * rows.to + column..], &from[column * columns.from + r..]);
+                if count == WIDTH && row_end - r >= WIDTH && turn_block(to, rows.to, from, columns.from) {
+                    r += WIDTH;
+                    continue;
+                }
+                for (n, to) in to[..count].iter_mut().enumerate() {
                     *to = from[n * columns.from];
                 }
+                r += 1;
             }
         }
     }
+}
+
+/// Copies as many rows as columns, which are read and written whole. False where they are not there.
+#[inline(always)]
+fn turn_block<T: Copy>(to: &mut [T], to_step: usize, from: &[T], from_step: usize) -> bool {
+    let column = |n: usize| from.get(n * from_step..)?.first_chunk::<WIDTH>();
+    let all = (|| {
+        Some([column(0)?, column(1)?, column(2)?, column(3)?, column(4)?, column(5)?, column(6)?, column(7)?])
+    })();
+    let Some(columns) = all else { return false };
+    for r in 0..WIDTH {
+        let Some(row) = to.get_mut(r * to_step..).and_then(|to| to.first_chunk_mut::<WIDTH>()) else {
+            return false;
+        };
+        *row = columns.map(|column| column[r]);
+    }
+    true
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, pointwise, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
 use crate::dispatch_dtype;
+use crate::tensor::cast_row;
 use crate::tensor::overlap::refuse_partial_overlap;
-use crate::tensor::pointwise::{is_dense, map1};
+use crate::tensor::pointwise::{is_dense, map_rows, map1};
 use crate::tensor::{
     DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, check_fill,
     contiguous_strides,
@@ -315,7 +316,7 @@ pub(super) fn copy_as(tensor: &Tensor, dtype: Option<DType>, format: Option<i64>
         }
         format => {
             let strides = format_strides(&layout.sizes, format)?;
-            let storage = Storage::zeroed(layout.numel().saturating_mul(dtype.size()))?;
+            let storage = Storage::for_writing(layout.numel().saturating_mul(dtype.size()))?;
             let result = Tensor::from_storage(storage, dtype, Layout::strided(&layout.sizes, &strides, 0)?)?;
             result.copy_from(tensor)?;
             Ok(result)
@@ -332,7 +333,7 @@ fn converted(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 fn convert_from<S: Element>(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
-    dispatch_dtype!(dtype, T => map1::<S, T>(tensor, |x| T::from_scalar(x.to_scalar())))
+    dispatch_dtype!(dtype, T => map_rows::<S, T>(tensor, &cast_row::<S, T>))
 }
 
 /// Strides of a memory format: 0 row-major, 2 channels last, 3 channels last in three dimensions.

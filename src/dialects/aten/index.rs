@@ -148,7 +148,7 @@ fn index(a: &Args<'_>) -> Result<Outputs> {
         return Err(index_error("at least one index must be provided"));
     }
     let plan = advanced(tensor, &indices, Outside::Raise)?;
-    let result = tensor.take_positions(&plan.positions, &plan.sizes)?;
+    let result = plan.take(tensor)?;
     one(with_strides(result, &Walk::new(&plan.operands)?.result.strides)?)
 }
 
@@ -195,10 +195,10 @@ fn put_plan(tensor: &Tensor, plan: &Plan, values: &Tensor, accumulate: bool) -> 
     let spread = layout.broadcast_to(&plan.sizes).ok_or_else(|| wrong_sizes(plan, &layout))?;
     let values = values.with_layout(spread)?;
     if accumulate {
-        return add_at(tensor, &plan.positions, &values);
+        return add_at(tensor, &plan.positions()?, &values);
     }
     let result = tensor.copy()?;
-    result.put_positions(&plan.positions, &values)?;
+    result.put_positions(&plan.positions()?, &values)?;
     Ok(result)
 }
 
@@ -242,7 +242,7 @@ fn masked_index(a: &Args<'_>) -> Result<Outputs> {
         )?);
     }
     let plan = advanced(tensor, &indices, Outside::Clamp)?;
-    let taken = tensor.take_positions(&plan.positions, &plan.sizes)?;
+    let taken = plan.take(tensor)?;
     let sizes = crate::tensor::broadcast_sizes(&plan.sizes, &mask.sizes())?;
     let result = taken.broadcast_to(&sizes)?.copy()?;
     let keep = truths(&mask.broadcast_to(&sizes)?)?;
@@ -261,7 +261,8 @@ fn masked_index_put(a: &Args<'_>) -> Result<Outputs> {
     let values = values.broadcast_to(&plan.sizes)?;
     let keep = truths(&mask.broadcast_to(&plan.sizes)?)?;
     let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).scratch()?;
-    let to = kept.iter().map(|i| plan.positions[*i]).scratch()?;
+    let positions = plan.positions()?;
+    let to = kept.iter().map(|i| positions[*i]).scratch()?;
     one(add_at(tensor, &to, &values.take_positions(&kept, &[kept.len() as i64])?)?)
 }
 

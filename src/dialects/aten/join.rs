@@ -5,7 +5,9 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, trial};
 use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, composite, gather, one, view};
 use crate::kernels::create::range::not_implemented;
-use crate::kernels::index::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
+use crate::kernels::index::place::{
+    common_dtype, concat, concat_in_format, identity, pad_rank, pick, remap, repeat,
+};
 use crate::kernels::strided::laid_out_as;
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Dims, Rank, Tensor, broadcast_all, check_promotions, view as layout, wrap_dim};
@@ -121,7 +123,7 @@ fn one_dtype(tensors: &[Tensor]) -> Result<()> {
 pub(super) fn cat(a: &Args<'_>) -> Result<Outputs> {
     let tensors = a.tensors(0)?;
     one_dtype(&tensors)?;
-    one(in_format_of(concat(&tensors, a.int(1)?)?, &tensors.iter().collect::<Vec<_>>())?)
+    one(concat_in_format(&tensors, a.int(1)?)?)
 }
 
 pub(super) fn stack(a: &Args<'_>) -> Result<Outputs> {
@@ -139,15 +141,14 @@ pub(super) fn stack(a: &Args<'_>) -> Result<Outputs> {
             y.as_slice()
         )));
     }
-    let like = |tensors: &[Tensor]| in_format_of(concat(tensors, dim)?, &tensors.iter().collect::<Vec<_>>());
     // But for a new last dimension, PyTorch joins them along the dimension that the new one stands before.
     if (dim as usize) < first.rank() {
         let mut sizes = first.sizes();
         sizes.insert(dim as usize, tensors.len() as i64);
-        return one(like(&tensors)?.look(|l| layout::view(l, &sizes))?);
+        return one(concat_in_format(&tensors, dim)?.look(|l| layout::view(l, &sizes))?);
     }
     let raised: Result<Vec<Tensor>> = tensors.iter().map(|t| t.look(|l| layout::unsqueeze(l, dim))).collect();
-    one(like(&raised?)?)
+    one(concat_in_format(&raised?, dim)?)
 }
 
 /// The tensor with at least `n` dimensions, where NumPy puts them.

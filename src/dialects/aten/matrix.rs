@@ -14,11 +14,11 @@ use num_complex::Complex;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row <= k)).infer(joins::same_sizes)
+    gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, true)).infer(joins::same_sizes)
         .grad("self: grad.tril(diagonal)")
         .inplace()
         .out_exact("out"),
-    gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row >= k)).infer(joins::same_sizes)
+    gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, false)).infer(joins::same_sizes)
         .grad("self: grad.triu(diagonal)")
         .inplace()
         .out_exact("out"),
@@ -67,8 +67,8 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal),
 ];
 
-/// Zero where `keep(row, column, diagonal)` is false.
-fn triangle(a: &Args<'_>, keep: fn(i64, i64, i64) -> bool) -> Result<Outputs> {
+/// A copy with zeros above a diagonal (where the lower triangle is asked for) or below it.
+fn triangle(a: &Args<'_>, lower: bool) -> Result<Outputs> {
     let (tensor, k) = (a.tensor(0)?, a.int(1)?);
     let sizes = tensor.sizes();
     let [.., rows, columns] = sizes[..] else {
@@ -77,15 +77,21 @@ fn triangle(a: &Args<'_>, keep: fn(i64, i64, i64) -> bool) -> Result<Outputs> {
     };
     // Clamped, so that differences of indices cannot overflow; beyond the matrix nothing changes.
     let k = k.clamp(-rows - 1, columns + 1);
-    let result = Tensor::zeros(tensor.dtype(), &sizes)?;
-    let matrix = rows.saturating_mul(columns).max(1) as usize;
-    let kept = (0..tensor.numel())
-        .filter(|i| {
-            let place = (i % matrix) as i64;
-            keep(place / columns, place % columns, k)
-        })
-        .scratch()?;
-    result.put_positions(&kept, &tensor.take_positions(&kept, &[kept.len() as i64])?)?;
+    let result = tensor.copy()?;
+    if result.numel() == 0 {
+        return one(result);
+    }
+    crate::dispatch_dtype!(tensor.dtype(), T => result.write::<T, _>(|elements, _| {
+        for (n, row) in elements.chunks_mut(columns as usize).enumerate() {
+            // What stands to the left of the diagonal, and of the next one.
+            let row_number = n as i64 % rows;
+            let left = |shift: i64| (row_number + k + shift).clamp(0, columns) as usize;
+            let zeros = if lower { left(1)..row.len() } else { 0..left(0) };
+            if let Some(zeros) = row.get_mut(zeros) {
+                zeros.fill(<T as bytemuck::Zeroable>::zeroed());
+            }
+        }
+    }))?;
     one(result)
 }
 

@@ -10,6 +10,7 @@ use crate::kernels::index::place::{identity, remap};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
 use num_complex::Complex64;
+use std::ops::Range;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -322,6 +323,16 @@ impl Windows {
         })
     }
 
+    /// The windows, of `count` along dimension `d`, whose tap with this number lies in an image of `size`.
+    fn inside(&self, d: usize, tap: i64, size: i64, count: i64) -> Range<i64> {
+        let offset = tap.saturating_mul(self.dilation[d]).saturating_sub(self.padding[d]);
+        let at_or_after = |place: i64| {
+            place.saturating_sub(offset).max(0).saturating_add(self.stride[d] - 1) / self.stride[d]
+        };
+        let (first, end) = (at_or_after(0).min(count), at_or_after(size).min(count));
+        first..end.max(first)
+    }
+
     /// Calls `visit(column element, image element)` for one channel-image of `size`, padding left out.
     fn visit(&self, size: [i64; 2], channels: i64, mut visit: impl FnMut(usize, usize)) {
         let [rows, columns] = self.count(size);
@@ -382,15 +393,29 @@ fn im2col(a: &Args<'_>) -> Result<Outputs> {
     let rows = channels.saturating_mul(windows.kernel[0]).saturating_mul(windows.kernel[1]);
     let sizes = [batch.unwrap_or(1), rows, count[0].saturating_mul(count[1])];
     let result = Tensor::zeros(tensor.dtype(), &sizes)?;
-    let (mut to, mut from) = (Vec::new(), Vec::new());
-    let (columns, image) = ((sizes[1] * sizes[2]) as usize, (channels * size[0] * size[1]) as usize);
-    for n in 0..sizes[0] as usize {
-        windows.visit(size, channels, |column, pixel| {
-            to.push(n * columns + column);
-            from.push(n * image + pixel);
-        });
+    let [kh, kw] = windows.kernel;
+    let columns = result.reshaped(&[sizes[0], channels, kh, kw, count[0], count[1]])?;
+    let image = tensor.reshaped(&[sizes[0], channels, size[0], size[1]])?;
+    for (i, j) in (0..kh).flat_map(|i| (0..kw).map(move |j| (i, j))) {
+        let (y, x) = (windows.inside(0, i, size[0], count[0]), windows.inside(1, j, size[1], count[1]));
+        if y.is_empty() || x.is_empty() {
+            continue;
+        }
+        let to = columns.look(|l| {
+            let tap = view::select(&view::select(l, 2, i)?, 2, j)?;
+            view::narrow(&view::narrow(&tap, 2, y.start, y.end - y.start)?, 3, x.start, x.end - x.start)
+        })?;
+        let from = image.look(|l| {
+            let pixels = |l: &Layout, d: usize, tap: i64, windows_of: &Range<i64>| {
+                let first =
+                    windows_of.start * windows.stride[d] + tap * windows.dilation[d] - windows.padding[d];
+                let last = first + (windows_of.end - windows_of.start - 1) * windows.stride[d];
+                view::slice(l, d as i64 + 2, Some(first), Some(last + 1), windows.stride[d])
+            };
+            pixels(&pixels(l, 0, i, &y)?, 1, j, &x)
+        })?;
+        to.copy_from(&from)?;
     }
-    result.put_positions(&to, &tensor.take_positions(&from, &[from.len() as i64])?)?;
     one(if batch.is_some() { result } else { result.reshaped(&sizes[1..])? })
 }
 

@@ -9,7 +9,7 @@ use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, one, opaque, reduce};
 use crate::kernels::compute::rounding;
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::rows::vector::place_of_extreme;
-use crate::kernels::rows::{Rows, column_sums, non_empty_dim, reduced_dims, sizes_without};
+use crate::kernels::rows::{Rows, column_sums, non_empty_dim, reduced_dims};
 use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Layout, Tensor, promote_types, view};
@@ -154,7 +154,7 @@ pub fn sum(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option
     if dtype == DType::F32
         && let Some(sums) = column_sums(tensor, &dims)?
     {
-        return store::<f64>(&sums, &sizes_without(&tensor.sizes(), &dims, keepdim), dtype);
+        return sums.tensor((&tensor.sizes(), &dims), keepdim, |sum| sum as f32);
     }
     let (rows, times) = rows_in(tensor, &dims, dtype)?;
     if dtype == DType::Bool {
@@ -223,8 +223,7 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
     {
         let sizes = tensor.sizes();
         let count: f64 = dims.iter().map(|d| sizes[*d] as f64).product();
-        let means = sums.into_iter().map(|sum| f64::from(sum as f32) / count).scratch()?;
-        return store::<f64>(&means, &sizes_without(&sizes, &dims, keepdim), result);
+        return sums.tensor((&sizes, &dims), keepdim, |sum| (f64::from(sum as f32) / count) as f32);
     }
     let (rows, times) = rows_in(tensor, &dims, result)?;
     if result == DType::F32 {
@@ -272,11 +271,13 @@ fn prod(tensor: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) 
     let dims = reduced_dims(dim.map(|d| vec![d]), tensor.rank())?;
     let (rows, times) = rows_in(tensor, &dims, dtype)?;
     // Each product is rounded: one that overflows stays infinite, whatever it is multiplied by.
-    let round = match dtype {
-        DType::F32 => |x: f64| f64::from(x as f32),
-        _ => rounding(dtype),
-    };
+    if dtype == DType::F32 {
+        let product = |row: &[f32]| row.iter().fold(1.0, |p, x| p * x);
+        let products = rows.map_f32(|row| power(product(row), times, 1.0, |x, y| x * y))?;
+        return Tensor::from_vec(&products, rows.result_sizes(keepdim));
+    }
     if dtype.is_floating() {
+        let round = rounding(dtype);
         let product = |row: &[f64]| row.iter().fold(1.0, |p, x| round(p * x));
         return rows
             .reduce::<f64>(keepdim, dtype, |row| power(product(row), times, 1.0, |x, y| round(x * y)));

@@ -5,6 +5,7 @@ use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::kernels::compute::{Dense, Number, Real, build, rounding};
 use crate::kernels::images::pool::each_plane;
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Tensor};
 
 /// The rows.
@@ -130,33 +131,37 @@ impl<R: Real> Image<'_, R> {
         }
         self.pixels[index]
     }
-
-    /// Between the neighbours along every dimension.
-    fn linear(&self, places: [R; 3], q: impl Fn(R) -> R) -> R {
-        let floors = places.map(|p| p.floor());
-        let mut sum = R::ZERO;
-        for corner in 0..8usize {
-            let mut weight = R::ONE;
-            let mut at = [0.0; 3];
-            // The width comes first in PyTorch's products.
-            for d in (0..3).rev() {
-                let upper = corner >> (2 - d) & 1 == 1;
-                let rest = q(places[d] - floors[d]);
-                weight = q(weight * if upper { rest } else { q(R::ONE - rest) });
-                at[d] = floors[d].wide() + f64::from(u8::from(upper));
-            }
-            // A dimension of one element that is not there has no second neighbour.
-            if self.inside(at) {
-                sum = q(sum + q(self.at(at) * weight));
-            }
-        }
-        sum
-    }
-
-    fn inside(&self, at: [f64; 3]) -> bool {
-        at.iter().zip(self.sizes).all(|(p, n)| (0.0..n as f64).contains(p))
-    }
 }
+
+/// The neighbours of a place along all dimensions, as numbers of pixels (none in place of those that are not there), and what each
+/// counts.
+fn neighbours<R: Real, F: Fn(R) -> R>(
+    sizes: [usize; 3],
+    places: [R; 3],
+    rule: &Rule<F>,
+) -> impl Iterator<Item = (usize, R)> {
+    let q = &rule.round;
+    let floors = places.map(|p| p.floor());
+    // In two dimensions the third has one element and no second neighbour.
+    (0..1usize << rule.dims).map(move |corner| {
+        let (mut weight, mut index) = (R::ONE, Some(0));
+        // The width comes first in PyTorch's products.
+        for d in (0..3).rev() {
+            let upper = corner >> (2 - d) & 1 == 1;
+            let rest = q(places[d] - floors[d]);
+            weight = q(weight * if upper { rest } else { q(R::ONE - rest) });
+        }
+        for d in 0..3 {
+            let at = floors[d].wide() + f64::from(u8::from(corner >> (2 - d) & 1 == 1));
+            let inside = (0.0..sizes[d] as f64).contains(&at);
+            index = index.filter(|_| inside).map(|index| index * sizes[d] + at as usize);
+        }
+        (index.unwrap_or(NONE), weight)
+    })
+}
+
+/// The number of no pixel.
+const NONE: usize = usize::MAX;
 
 fn check(input: &Tensor, grid: &Tensor, dims: Option<usize>) -> Result<usize> {
     let (x, g) = (input.sizes(), grid.sizes());
@@ -246,38 +251,76 @@ fn sampled<R: Real, F: Fn(R) -> R + Sync>(
     let (pixels, places) = (Dense::<R>::new(input)?, Dense::<R>::new(grid)?);
     let (pixels, places) = (pixels.open()?, places.open()?);
     let area = image.iter().product::<usize>();
+    // The grid holds width first.
+    let place = |batch: usize, n: usize| {
+        let given = &places[(batch * count + n) * dims..][..dims];
+        let mut at = [R::ZERO; 3];
+        for (d, g) in given.iter().enumerate() {
+            at[2 - d] = rule.place(*g, image[2 - d]);
+        }
+        at
+    };
     build::<R>(&sizes, input.dtype(), |out| {
-        each_plane(out, count, 16, |at, out| {
-            let plane = Image { pixels: &pixels[at * area..(at + 1) * area], sizes: image };
-            let batch = at / channels;
-            for (n, y) in out.iter_mut().enumerate() {
-                // The grid holds width first.
-                let given = &places[(batch * count + n) * dims..][..dims];
-                let mut at = [R::ZERO; 3];
-                for (d, g) in given.iter().enumerate() {
-                    at[2 - d] = rule.place(*g, image[2 - d]);
-                }
-                *y = look_up(&plane, at, mode, rule);
+        for (batch, out) in out.chunks_mut((channels * count).max(1)).enumerate() {
+            let plane = |at: usize| &pixels[(batch * channels + at) * area..][..area];
+            if mode != 0 {
+                each_plane(out, count, 16, |at, out| {
+                    let plane = Image { pixels: plane(at), sizes: image };
+                    out.iter_mut()
+                        .enumerate()
+                        .for_each(|(n, y)| *y = look_up(&plane, place(batch, n), mode, rule));
+                });
+                continue;
             }
-        });
+            // What lies around a place is the same in all channels.
+            let around = around(count, |n| place(batch, n), image, rule)?;
+            each_plane(out, count, 8, |at, out| {
+                let plane = plane(at);
+                for (y, around) in out.iter_mut().zip(around.chunks_exact(1 << dims)) {
+                    *y = around.iter().fold(R::ZERO, |sum, (index, weight)| match plane.get(*index) {
+                        Some(x) => (rule.round)(sum + (rule.round)(*x * *weight)),
+                        None => sum,
+                    });
+                }
+            });
+        }
         Ok(())
     })
 }
 
+/// The neighbours of `count` places, and what each counts.
+fn around<R: Real, F: Fn(R) -> R>(
+    count: usize,
+    place: impl Fn(usize) -> [R; 3],
+    image: [usize; 3],
+    rule: &Rule<F>,
+) -> Result<Scratch<(usize, R)>> {
+    memory::built(count.saturating_mul(1 << rule.dims), |all| {
+        for n in 0..count {
+            let at = brought(place(n), image, rule);
+            // A place that is not a number has invalid weights.
+            let is_lost = rule.dims == 2 && lost(&at);
+            let nan = (0, R::of(f64::NAN));
+            all.extend(neighbours(image, at, rule).map(|one| if is_lost { nan } else { one }));
+        }
+    })
+}
+
+/// A place brought into the image.
+fn brought<R: Real, F: Fn(R) -> R>(mut at: [R; 3], sizes: [usize; 3], rule: &Rule<F>) -> [R; 3] {
+    for (place, size) in at.iter_mut().zip(&sizes).skip(3 - rule.dims) {
+        *place = rule.bring(*place, *size);
+    }
+    at
+}
+
+/// The nearest pixel, or a cubic through sixteen of them.
 fn look_up<R: Real, F: Fn(R) -> R>(plane: &Image<'_, R>, at: [R; 3], mode: i64, rule: &Rule<F>) -> R {
     let q = &rule.round;
-    let bring = |mut at: [R; 3]| {
-        for (place, size) in at.iter_mut().zip(&plane.sizes).skip(3 - rule.dims) {
-            *place = rule.bring(*place, *size);
-        }
-        at
-    };
+    let bring = |at: [R; 3]| brought(at, plane.sizes, rule);
     match mode {
-        // A place that is not a number has invalid weights.
-        0 if rule.dims == 2 && lost(&bring(at)) => R::of(f64::NAN),
-        0 => plane.linear(bring(at), q),
         1 => plane.at(bring(at).map(|p| p.wide().round_ties_even())),
-        2 if lost(&at) => R::of(f64::NAN),
+        _ if lost(&at) => R::of(f64::NAN),
         _ => {
             let floors = [at[1].floor(), at[2].floor()];
             let (wy, wx) = (cubic_stepped(q(at[1] - floors[0]), q), cubic_stepped(q(at[2] - floors[1]), q));

@@ -3,17 +3,34 @@
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, Scratch, memory};
-use crate::tensor::{DType, Dims, Element, Layout, Tensor, broadcast_all, contiguous_strides, numel, view};
+use crate::tensor::{
+    Blocks, DType, Dims, Element, Layout, Tensor, broadcast_all, contiguous_strides, numel, view,
+};
 
 /// Which elements an index expression means: their positions in the dense tensor, and the sizes of the result.
 pub struct Plan {
-    /// Position of each result element.
-    pub positions: Scratch<usize>,
+    /// Position of the first element of each block of the result.
+    starts: Scratch<usize>,
+    /// Elements of a block, which lie side by side: of the dimensions at the end that are taken whole.
+    block: usize,
     /// Sizes of the result.
     pub sizes: Dims,
     /// The tensor, its indexed dimensions replaced by those of the indices, and the index tensors: what PyTorch's
     /// iterator walks, and so what orders the memory of the result.
     pub operands: Vec<Layout>,
+}
+
+impl Plan {
+    /// Position of each result element.
+    pub fn positions(&self) -> Result<Scratch<usize>> {
+        sums(&self.starts, self.block, |i| i)
+    }
+
+    /// The elements of a tensor that they name.
+    pub fn take(&self, tensor: &Tensor) -> Result<Tensor> {
+        let blocks = Blocks { outer: &self.starts, inner: &[0], length: self.block };
+        tensor.take_blocks(&blocks, &self.sizes)
+    }
 }
 
 fn index_error(message: impl Into<String>) -> Diagnostic {
@@ -133,19 +150,23 @@ pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -
     sizes.extend(free[..lead].iter().map(|d| own[*d]));
     sizes.extend_from_slice(&shape);
     sizes.extend(free[lead..].iter().map(|d| own[*d]));
-    Tensor::zeros(tensor.dtype(), &sizes)?;
+    // Proves that the result can be stored before its places are listed.
+    Tensor::for_writing(tensor.dtype(), &sizes)?;
     let operands = restrided(&tensor.layout(), &free, lead, &given, &shape)?;
     if numel(&sizes) == 0 {
-        return Ok(Plan { positions: Scratch::default(), sizes, operands });
+        return Ok(Plan { starts: Scratch::default(), block: 1, sizes, operands });
     }
     let whole = |positions: Scratch<usize>, d: &usize| -> Result<Scratch<usize>> {
         let (size, stride) = (own[*d] as usize, strides[*d] as usize);
         sums(&positions, size, |i| i * stride)
     };
-    let mut positions = free[..lead].iter().try_fold(memory::filled(1, 0)?, whole)?;
-    positions = sums(&positions, offsets.len(), |i| offsets[i])?;
-    positions = free[lead..].iter().try_fold(positions, whole)?;
-    Ok(Plan { positions, sizes, operands })
+    let mut starts = free[..lead].iter().try_fold(memory::filled(1, 0)?, whole)?;
+    starts = sums(&starts, offsets.len(), |i| offsets[i])?;
+    let last = given.last().map_or(0, |(d, _)| d + 1);
+    let between = lead + free[lead..].iter().filter(|d| **d < last).count();
+    starts = free[lead..between].iter().try_fold(starts, whole)?;
+    let block = free[between..].iter().map(|d| own[*d] as usize).product();
+    Ok(Plan { starts, block, sizes, operands })
 }
 
 /// Each of the numbers plus each of `count` others, in this order.
@@ -390,7 +411,10 @@ mod tests {
         let plan = |indices: &[Option<Tensor>]| advanced(&t, indices, Outside::Raise).expect("inside");
         assert_eq!(plan(&[None, Some(i.clone()), None]).sizes.as_slice(), [2, 2, 4]);
         assert_eq!(plan(&[Some(i.clone()), None, Some(i.clone())]).sizes.as_slice(), [2, 3]);
-        assert_eq!(plan(&[Some(i.clone()), Some(longs(&[-1], &[1]))]).positions[..5], [8, 9, 10, 11, 20]);
+        assert_eq!(
+            plan(&[Some(i.clone()), Some(longs(&[-1], &[1]))]).positions().expect("small")[..5],
+            [8, 9, 10, 11, 20]
+        );
         assert!(advanced(&t, &[Some(longs(&[2], &[1]))], Outside::Raise).is_err());
     }
 

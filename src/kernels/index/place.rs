@@ -4,28 +4,41 @@ use crate::diag::{Diagnostic, Result};
 use crate::resources::{Scratch, memory};
 use crate::tensor::DType;
 use crate::tensor::{
-    Dims, Layout, Operand, Tensor, contiguous_strides, numel, promote_types, result_type, view, wrap_dim,
+    Blocks, Dims, Layout, Operand, Tensor, channels_last_strides, contiguous_strides, numel, promote_types,
+    result_type, view, wrap_dim,
 };
 
 /// Element `(i, j, …)` of the result is the source's element `(maps[0][i], maps[1][j], …)`. One map a dimension;
 /// the indices are within the source.
 pub fn remap(source: &Tensor, maps: &[Scratch<usize>]) -> Result<Tensor> {
     let sizes: Dims = maps.iter().map(|m| m.len() as i64).collect();
-    // Proves that the result can be stored before its places are listed.
-    let empty = Tensor::zeros(source.dtype(), &sizes)?;
-    if empty.numel() == 0 {
-        return Ok(empty);
+    if numel(&sizes) == 0 {
+        return Tensor::zeros(source.dtype(), &sizes);
     }
-    let positions = positions(&source.sizes(), maps)?;
-    source.take_positions(&positions, &sizes)
+    let own = source.sizes();
+    // Whole dimensions at the end are copied side by side.
+    let is_whole =
+        |d: usize| maps[d].len() == own[d] as usize && maps[d].iter().enumerate().all(|(n, at)| n == *at);
+    let end = (0..maps.len()).rev().find(|d| !is_whole(*d)).map_or(0, |d| d + 1);
+    let length = own[end..].iter().product::<i64>() as usize;
+    let strides = contiguous_strides(&own);
+    let Some(last) = end.checked_sub(1) else { return source.copy() };
+    let inner = memory::collected(maps[last].iter().map(|at| at * strides[last] as usize))?;
+    let outer = places(&strides[..last], &maps[..last])?;
+    source.take_blocks(&Blocks { outer: &outer, inner: &inner, length }, &sizes)
 }
 
 /// The positions, in a dense tensor of `sizes`, of the elements that the maps name, one map a dimension.
 pub fn positions(sizes: &[i64], maps: &[Scratch<usize>]) -> Result<Scratch<usize>> {
+    places(&contiguous_strides(sizes), maps)
+}
+
+/// The same for dimensions whose elements lie `strides` apart.
+fn places(strides: &[i64], maps: &[Scratch<usize>]) -> Result<Scratch<usize>> {
     let mut positions = memory::filled(1, 0usize)?;
-    for (map, stride) in maps.iter().zip(contiguous_strides(sizes)) {
+    for (map, stride) in maps.iter().zip(strides) {
         positions = memory::built(positions.len().saturating_mul(map.len()), |next| {
-            positions.iter().for_each(|p| next.extend(map.iter().map(|i| p + i * stride as usize)));
+            positions.iter().for_each(|p| next.extend(map.iter().map(|i| p + i * *stride as usize)));
         })?;
     }
     Ok(positions)
@@ -59,8 +72,18 @@ fn is_skipped(tensor: &Tensor) -> bool {
     tensor.rank() == 1 && tensor.numel() == 0
 }
 
-/// Joins tensors along a dimension.
+/// Joins tensors along a dimension, in row-major memory.
 pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    joined(tensors, dim, false)
+}
+
+/// Joins tensors along a dimension, as `torch.cat` does: in memory whose channels lie innermost where those of all the tensors do.
+pub fn concat_in_format(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    let are_last = tensors.iter().all(|tensor| tensor.with_meta(|meta| meta.layout.suggests_channels_last()));
+    joined(tensors, dim, are_last)
+}
+
+fn joined(tensors: &[Tensor], dim: i64, channels_last: bool) -> Result<Tensor> {
     if tensors.is_empty() {
         return Err(Diagnostic::raised("ValueError", "torch.cat(): expected a non-empty list of Tensors"));
     }
@@ -95,7 +118,10 @@ pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         sizes[d] = sizes[d].saturating_add(own[d]);
     }
     // Each element is written below.
-    let result = Tensor::for_writing(dtype, &sizes)?;
+    let mut result = Tensor::for_writing(dtype, &sizes)?;
+    if channels_last {
+        result = result.with_layout(Layout::strided(&sizes, &channels_last_strides(&sizes), 0)?)?;
+    }
     let mut start = 0;
     for tensor in tensors.iter().filter(|t| !is_skipped(t)) {
         let length = tensor.sizes()[d];

@@ -103,7 +103,21 @@ impl Rows {
             return self.repeated(memory::collected(elements.chunks_exact(self.length).map(f))?);
         }
         let row = |at: usize| f(&elements[at * self.length..(at + 1) * self.length]);
-        self.repeated(pool::map(elements.len() / self.length, row)?)
+        self.repeated(self.map_rows(elements.len() / self.length, row)?)
+    }
+
+    /// What is made of each of `count` rows, on several threads.
+    fn map_rows<R: Send>(&self, count: usize, row: impl Fn(usize) -> R + Send + Sync) -> Result<Scratch<R>> {
+        let each = self.rows_of_piece(self.length);
+        let piece = |n: usize| (n * each..count.min((n + 1) * each)).map(&row).collect::<Vec<R>>();
+        let pieces = pool::map(count.div_ceil(each), piece)?;
+        memory::built(count, |all| pieces.into_iter().for_each(|piece| all.extend(piece)))
+    }
+
+    /// Rows that a thread takes at a time, which cost about as much as `width` elements each: taking one costs as much as some
+    /// hundred elements.
+    fn rows_of_piece(&self, width: usize) -> usize {
+        (PIECE / width.max(self.length).max(1)).max(1)
     }
 
     /// The values of all rows from those of the rows of `dense`.
@@ -124,7 +138,10 @@ impl Rows {
         if elements.len() < PARALLEL_FROM {
             out.chunks_mut(width.max(1)).enumerate().try_for_each(|(at, out)| row(at, out))?;
         } else {
-            pool::try_chunks(&mut out, width, row)?;
+            let each = self.rows_of_piece(width);
+            pool::try_chunks(&mut out, (width * each).max(1), |n, out| {
+                out.chunks_mut(width.max(1)).enumerate().try_for_each(|(at, out)| row(n * each + at, out))
+            })?;
         }
         Ok(out)
     }
@@ -138,7 +155,7 @@ impl Rows {
         if elements.len() < PARALLEL_FROM || count == 1 {
             return self.repeated(memory::collected((0..count).map(row))?);
         }
-        self.repeated(pool::map(count, row)?)
+        self.repeated(self.map_rows(count, row)?)
     }
 
     /// The sum of each row of float32, in double precision.
@@ -200,6 +217,9 @@ impl Rows {
     }
 }
 
+/// Elements of rows that one thread takes at a time, at least.
+const PIECE: usize = 1 << 12;
+
 /// Columns that one thread sums: their sums stay in the first-level cache.
 const COLUMNS: usize = 256;
 
@@ -220,12 +240,12 @@ fn once(tensor: &Tensor, is_repeated: impl Fn(&usize) -> bool) -> Result<(Tensor
 /// The sums of a float32 tensor over dimensions that others lie within, in double precision, read where it lies: what gradients of
 /// biases and of broadcast operands are, and means of images whose channels lie innermost. None for other tensors and dimensions,
 /// and where columns are too few to be read as lines.
-pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<Scratch<f64>>> {
+pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<ColumnSums>> {
     let found = tensor.with_meta(|meta| match meta.dtype {
         DType::F32 => Columns::of(&meta.layout, dims),
         _ => None,
     });
-    let Some(Columns { order, columns, length }) = found else { return Ok(None) };
+    let Some(Columns { order, kept, columns, length }) = found else { return Ok(None) };
     let dense = tensor.look(|l| Ok(view::reorder(l, &order)))?;
     let elements = Dense::<f32>::new(&dense)?;
     let elements = elements.open()?;
@@ -241,13 +261,43 @@ pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<Scratch<f64
     } else {
         pool::try_chunks(&mut sums, width, |at, sums| some(at * width, sums))?;
     }
-    Ok(Some(sums))
+    Ok(Some(ColumnSums { sums, kept }))
+}
+
+/// Sums of columns, as the columns lie in memory.
+pub struct ColumnSums {
+    sums: Scratch<f64>,
+    /// The dimensions that stay and are longer than 1, the outermost of the sums first.
+    kept: Vec<usize>,
+}
+
+impl ColumnSums {
+    /// What `number` makes of the sums, in a row-major float32 tensor: of one of some sizes that was summed over `dims`.
+    pub fn tensor(
+        self,
+        (sizes, dims): (&[i64], &[usize]),
+        keepdim: bool,
+        number: impl Fn(f64) -> f32,
+    ) -> Result<Tensor> {
+        let numbers = memory::built(self.sums.len(), |out| out.extend(self.sums.iter().map(|s| number(*s))))?;
+        let result = sizes_without(sizes, dims, keepdim);
+        if self.kept.is_sorted() {
+            return Tensor::from_vec(&numbers, &result);
+        }
+        let inner: Dims = self.kept.iter().map(|d| sizes[*d]).collect();
+        let mut order: Vec<usize> = (0..inner.len()).collect();
+        order.sort_by_key(|at| self.kept[*at]);
+        let sums = Tensor::from_vec(&numbers, &inner)?;
+        row_major(sums.look(|l| Ok(view::reorder(l, &order)))?)?.reshaped(&result)
+    }
 }
 
 /// Columns that are summed: in memory some dimensions that stay, then those that are summed, then others that stay.
 struct Columns {
     /// The dimensions as they lie in memory, the outermost first.
     order: Vec<usize>,
+    /// Those of them that stay and are longer than 1.
+    kept: Vec<usize>,
     /// Elements of the innermost that stay.
     columns: usize,
     /// Terms of each sum.
@@ -255,7 +305,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// None where dimensions lie otherwise, have gaps, or sums would not come in the order of the result.
+    /// None where dimensions lie otherwise or have gaps.
     fn of(layout: &Layout, dims: &[usize]) -> Option<Columns> {
         let is_summed = |d: &usize| dims.contains(d);
         let mut order: Vec<usize> = (0..layout.rank()).collect();
@@ -271,12 +321,12 @@ impl Columns {
             }
             step = step.checked_mul(layout.sizes[*d])?;
         }
-        let stay: Vec<usize> = long.iter().copied().filter(|d| !is_summed(d)).collect();
+        let kept = long.iter().copied().filter(|d| !is_summed(d)).collect();
         let size = |dims: &[usize]| dims.iter().map(|d| layout.sizes[*d] as usize).product::<usize>();
         let (columns, length) = (size(&long[inner..]), size(&long[first..inner]));
-        let fits = !long[inner..].iter().any(is_summed) && stay.is_sorted() && columns >= 16 && length > 1;
+        let fits = !long[inner..].iter().any(is_summed) && columns >= 16 && length > 1;
         let order = ones.into_iter().chain(long).collect();
-        fits.then_some(Columns { order, columns, length })
+        fits.then_some(Columns { order, kept, columns, length })
     }
 }
 
@@ -333,7 +383,7 @@ mod tests {
             let tensor = Tensor::from_vec(&values, &sizes).expect("small");
             let columns = column_sums(&tensor, &dims).expect("host").expect("row-major float32");
             let rows = Rows::new(&tensor, &dims).and_then(|rows| rows.sums()).expect("host");
-            assert_eq!(&columns[..], &rows[..], "{sizes:?} over {dims:?}");
+            assert_eq!(&columns.sums[..], &rows[..], "{sizes:?} over {dims:?}");
         }
         // Images whose channels lie innermost.
         let values: Vec<f32> = (0..2 * 5 * 3 * 48).map(|n| (n * 37 % 101) as f32 * 0.125).collect();
@@ -341,7 +391,21 @@ mod tests {
         let images = images.look(|l| Ok(view::reorder(l, &[0, 3, 1, 2]))).expect("a view");
         let columns = column_sums(&images, &[2, 3]).expect("host").expect("channels are columns");
         let rows = Rows::new(&images, &[2, 3]).and_then(|rows| rows.sums()).expect("host");
-        assert_eq!(&columns[..], &rows[..]);
+        assert_eq!(&columns.sums[..], &rows[..]);
+    }
+
+    /// Over the first dimension of images whose channels lie innermost, others come in the order of memory.
+    #[test]
+    fn sums_that_lie_in_another_order_are_put_in_that_of_the_dimensions() {
+        let values: Vec<f32> = (0..2 * 5 * 3 * 48).map(|n| (n * 37 % 101) as f32 * 0.125).collect();
+        let images = Tensor::from_vec(&values, &[2, 5, 3, 48]).expect("small");
+        let images = images.look(|l| Ok(view::reorder(l, &[0, 3, 1, 2]))).expect("a view");
+        let columns = column_sums(&images, &[0]).expect("host").expect("all others are columns");
+        let sums = columns.tensor((&images.sizes(), &[0]), true, |sum| sum as f32).expect("small");
+        let rows = Rows::new(&images, &[0]).and_then(|rows| rows.sums()).expect("host");
+        let rows: Vec<f32> = rows.iter().map(|sum| *sum as f32).collect();
+        assert_eq!(sums.sizes().as_slice(), [1, 48, 5, 3]);
+        assert_eq!((sums.to_vec::<f32>().expect("float32"), sums.is_contiguous()), (rows, true));
     }
 
     #[test]
