@@ -71,6 +71,19 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// A block of at least `count` lines that was kept, with whatever was in it. None where there is none, or none that the run may
+    /// have: one of the very size may still fit its limit.
+    fn kept(count: usize) -> Option<Block> {
+        let lines = super::pool::take(count)?;
+        match Charge::new(lines.len() * size_of::<Line>()) {
+            Ok(charge) => Some(Block { lines, _charge: charge }),
+            Err(_) => {
+                super::pool::give(lines);
+                None
+            }
+        }
+    }
+
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(&mut self.lines)
     }
@@ -91,10 +104,9 @@ impl Host {
         }
         let count = nbytes.div_ceil(size_of::<Line>());
         // Zeros written to pages that are there take as long as those of the system, and no page faults.
-        if let Some(mut lines) = super::pool::take(count) {
-            let charge = Charge::new(lines.len() * size_of::<Line>())?;
-            lines.fill(Line::zeroed());
-            return Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes });
+        if let Some(mut block) = Block::kept(count) {
+            block.lines.fill(Line::zeroed());
+            return Ok(Host { content: Content::Owned(block), nbytes });
         }
         let charge = Charge::new(count * size_of::<Line>())?;
         let lines: Vec<Line> = bytemuck::try_zeroed_vec(count).map_err(|()| memory::no_memory(nbytes))?;
@@ -107,11 +119,8 @@ impl Host {
         if nbytes <= size_of::<Few>() {
             return Host::zeroed(nbytes);
         }
-        match super::pool::take(nbytes.div_ceil(size_of::<Line>())) {
-            Some(lines) => {
-                let charge = Charge::new(lines.len() * size_of::<Line>())?;
-                Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes })
-            }
+        match Block::kept(nbytes.div_ceil(size_of::<Line>())) {
+            Some(block) => Ok(Host { content: Content::Owned(block), nbytes }),
             None => Host::zeroed(nbytes),
         }
     }
