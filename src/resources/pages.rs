@@ -9,7 +9,7 @@ const MIN_BYTES: usize = 4 << 20;
 const PAGE_BYTES: usize = 2 << 20;
 
 /// Does without large pages in this process from now on, and in those that it starts, wherever they are asked for. Who reads and
-/// writes text touches a little of many pages, and has some ten megabytes more with large ones.
+/// writes text touches a little of many pages, and has several megabytes more with large ones.
 pub fn refuse_large() {
     // Where the system has no such switch, all stays as it is.
     #[cfg(target_os = "linux")]

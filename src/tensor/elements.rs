@@ -37,10 +37,6 @@ impl Tensor {
     /// A new dense tensor of `sizes` whose n-th element is this tensor's element at logical position
     /// `positions[n]`. Fails if a position is outside.
     pub fn take_positions(&self, positions: &[usize], sizes: &[i64]) -> Result<Tensor> {
-        if let Some(quantizer) = self.quantizer().filter(|q| q.is_uniform()) {
-            let taken = self.integers().take_positions(positions, sizes)?;
-            return Tensor::quantized(&taken, self.dtype(), quantizer);
-        }
         self.take_blocks(&Blocks { outer: positions, inner: &[0], length: 1 }, sizes)
     }
 

@@ -108,6 +108,13 @@ impl Host {
             block.lines.fill(Line::zeroed());
             return Ok(Host { content: Content::Owned(block), nbytes });
         }
+        Host::fresh(nbytes)
+    }
+
+    /// Zeroed memory that the system gives.
+    fn fresh(nbytes: usize) -> Result<Host> {
+        check_size(nbytes)?;
+        let count = nbytes.div_ceil(size_of::<Line>());
         let charge = Charge::new(count * size_of::<Line>())?;
         let lines: Vec<Line> = bytemuck::try_zeroed_vec(count).map_err(|()| memory::no_memory(nbytes))?;
         pages::ask_for_large(lines.as_ptr(), nbytes);
@@ -121,7 +128,7 @@ impl Host {
         }
         match Block::kept(nbytes.div_ceil(size_of::<Line>())) {
             Some(block) => Ok(Host { content: Content::Owned(block), nbytes }),
-            None => Host::zeroed(nbytes),
+            None => Host::fresh(nbytes),
         }
     }
 

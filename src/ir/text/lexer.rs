@@ -100,6 +100,8 @@ pub(in crate::ir) struct Cursor<'a> {
     bytes: &'a [u8],
     pos: usize,
     depth: u32,
+    /// Where the lines end that [`Cursor::lines_of_graph`] has counted.
+    counted: usize,
 }
 
 /// Whether a byte may start a name.
@@ -124,18 +126,23 @@ pub(in crate::ir) enum Number {
 impl<'a> Cursor<'a> {
     /// The start of a text.
     pub(in crate::ir) fn new(text: &'a str) -> Cursor<'a> {
-        Cursor { text, bytes: text.as_bytes(), pos: 0, depth: 0 }
+        Cursor { text, bytes: text.as_bytes(), pos: 0, depth: 0, counted: 0 }
+    }
+
+    /// Lines up to the next one that begins with `return`: about as many as the graph has ops that begins here. No line is counted
+    /// twice, so that room for all graphs together is that of the text, and counting takes linear time.
+    pub(super) fn lines_of_graph(&mut self) -> usize {
+        if self.pos < self.counted {
+            return 0;
+        }
+        let rest = self.rest().as_bytes();
+        let end = memchr::memmem::find(rest, b"\n  return (");
+        self.counted = end.map_or(self.bytes.len(), |end| self.pos + end);
+        memchr::memchr_iter(b'\n', &rest[..end.unwrap_or(0)]).count()
     }
 
     /// Byte offset.
     #[inline]
-    /// Lines up to the next one that begins with `return`: about as many as the graph has ops that begins here.
-    pub(super) fn lines_of_graph(&self) -> usize {
-        let rest = self.rest().as_bytes();
-        let end = memchr::memmem::find(rest, b"\n  return (").unwrap_or(0);
-        memchr::memchr_iter(b'\n', &rest[..end]).count()
-    }
-
     pub(in crate::ir) fn pos(&self) -> usize {
         self.pos
     }
@@ -466,6 +473,21 @@ fn escape(bytes: &[u8]) -> (Option<u8>, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_is_counted_twice() {
+        let graph = "graph(%x : int):\n  %y : int = aten::neg(%x)\n  return (%y)\n";
+        let text = format!("{graph}{graph}");
+        let mut cursor = Cursor::new(&text);
+        assert_eq!((cursor.lines_of_graph(), cursor.lines_of_graph()), (1, 0));
+        cursor.set_pos(graph.len());
+        assert_eq!(cursor.lines_of_graph(), 1);
+        // Other indents are not looked for again and again.
+        let mut cursor = Cursor::new("graph(%x : int):\nreturn (%x)\n");
+        assert_eq!(cursor.lines_of_graph(), 0);
+        cursor.set_pos(10);
+        assert_eq!((cursor.lines_of_graph(), cursor.counted), (0, cursor.bytes.len()));
+    }
 
     #[test]
     fn numbers_of_every_form() {
