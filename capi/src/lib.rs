@@ -17,10 +17,6 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::ptr::null;
 
-/// Of what is allocated here; the program keeps its own.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
     /// The limit that the call reached.
