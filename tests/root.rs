@@ -4,6 +4,7 @@
 mod accuracy;
 mod alias_answers;
 mod aliasing;
+mod bytecode;
 mod cache;
 mod cases;
 mod fail_guards;
@@ -50,6 +51,7 @@ fn main() {
     trials.extend(aliasing::trials());
     trials.extend(identity::trials());
     trials.extend(identity_source::trials());
+    trials.extend(bytecode::trials());
     trials.extend(cache::trials());
     trials.extend(cases::trials());
     trials.extend(fail_guards::trials());

@@ -14,6 +14,7 @@
 //! mean something only together with the graph that made them.
 
 mod attr;
+pub mod bytecode;
 mod edit;
 mod graph;
 mod ids;

@@ -1,0 +1,46 @@
+//! Graphs as bytes, whole: what [`write()`] was given and what [`read`] gives print the same text, with the same types, names and
+//! locations. For programs that keep graphs for themselves; text is for people and other programs.
+//!
+//! # The form
+//! Numbers are LEB128, signed ones zigzag-coded. Names of ops and attributes and types stand where they are first used; after that
+//! their number, plus one, stands for them, and 0 says that a new one follows.
+//!
+//! ```text
+//! graph      whether symbolic sizes are hidden; block
+//! block      number of parameters; type and name of each; number of ops; ops; number of results; values
+//! op         kind; location; number of operands; values; number of attributes; name and attribute of each;
+//!            number of results; type and name of each; number of nested blocks; blocks
+//! value      how many of the visible values were defined after it
+//! name       number of bytes, and these; or 0 and the number that is printed
+//! location   as names are: 0 and what is new, or which of those before
+//! ```
+//!
+//! Tensors and sources are not in the bytes: an [`Outside`] has them by numbers, one for all graphs that belong together.
+//! Objects of custom classes are nowhere, and graphs that hold one have no bytes.
+//!
+//! Knows no op by name, no file, and nothing of who keeps what.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod types;
+mod write;
+
+pub use read::read;
+pub use write::write;
+
+use crate::diag::Source;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+/// Blocks, graphs, types and attributes within each other.
+const MAX_DEPTH: usize = 100;
+
+/// What graphs refer to and their bytes do not hold. Writing adds what is not there yet.
+#[derive(Clone, Debug, Default)]
+pub struct Outside {
+    /// Tensors of attributes.
+    pub tensors: Vec<Tensor>,
+    /// Sources of locations.
+    pub sources: Vec<Arc<Source>>,
+}

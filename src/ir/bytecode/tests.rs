@@ -1,0 +1,146 @@
+//! Graphs that come back from their bytes as they were, and bytes that are of no graph.
+
+use super::*;
+use crate::diag::Span;
+use crate::ir::{Attr, Graph, Location, Place, Symbol, Type, parse_graph};
+use crate::tensor::DType;
+use proptest::prelude::*;
+
+const LOOP: &str = "graph(%x.1 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %n : int, %flag : bool?):
+  %3 : int = prim::Constant[value=-1]() # model.py:3:4
+  %t : bool = prim::Constant[value=1]()
+  %5 : str = prim::Constant[value=\"a b\\n\"]()
+  %y : Tensor, %k : int = prim::Loop(%n, %t, %x.1, %3), scope: __module.layer # model.py:4:4
+    block0(%i : int, %a : Tensor, %b : int):
+      %c : Tensor = aten::add(%a, %a, %b) # model.py:5:8
+      %d : Tensor = prim::If(%t)
+        block0():
+          %e : Tensor = aten::relu(%c)
+          -> (%e)
+        block1():
+          -> (%c)
+      -> (%t, %d, %i)
+  %z : (Tensor, int[], Dict(str, Tensor?)) = test::made[names=[\"p\", \"q\"], sizes=[1, -2], w=0.5](%y, %k, %flag)
+  return (%z, %y)
+";
+
+const GROUP: &str = "graph(%0 : Half(*, s0, strides=[*, 1]), %1 : Future(__torch__.M)):
+  %2 : Float(SS(-1), 4) = prim::FusionGroup_0[cost=1.5](%0)
+  return (%2)
+with prim::FusionGroup_0 = graph(%x : Tensor):
+  %r : Tensor = aten::relu(%x)
+  return (%r)
+";
+
+fn graph(text: &str) -> Graph {
+    parse_graph(text).expect("it is a graph")
+}
+
+fn again(graph: &Graph) -> Graph {
+    let mut outside = Outside::default();
+    let bytes = write(graph, &mut outside).expect("it has no objects");
+    let read = read(&bytes, &outside).expect("it was written");
+    assert_eq!(write(&read, &mut outside.clone()), Some(bytes), "what was read is written alike");
+    read
+}
+
+#[test]
+fn what_was_written_is_read() {
+    for text in [LOOP, GROUP] {
+        let graph = graph(text);
+        assert_eq!(again(&graph).to_string(), graph.to_string());
+    }
+}
+
+#[test]
+fn all_attributes_come_back() {
+    let mut graph = Graph::new();
+    let op = graph.emit(graph.root(), Symbol::new("test::op"), &[], &[]);
+    let device = || Attr::Device("cuda:1".parse().expect("a device"));
+    let attrs = [
+        Attr::Int(i64::MIN),
+        Attr::Float(-0.0),
+        Attr::Complex(num_complex::Complex64::new(f64::INFINITY, 1.0)),
+        Attr::Ints([i64::MAX, 0, -1].into()),
+        Attr::Floats([f64::MIN_POSITIVE].into()),
+        Attr::Complexes([num_complex::Complex64::new(0.0, -1.0)].into()),
+        Attr::Types([Type::int(), Type::list(Type::tensor())].into()),
+        Attr::Graphs([std::sync::Arc::new(Graph::new())].into()),
+        Attr::None,
+        device(),
+        Attr::List([Attr::Bool(true), Attr::None].into()),
+        Attr::Tuple([device(), Attr::Str("x".into())].into()),
+        Attr::Dict([(Attr::Int(1), Attr::Bool(false))].into()),
+        Attr::Enum(std::sync::Arc::new(("C".into(), "RED".into(), Attr::Int(2)))),
+        Attr::Raw("dense<[1]> : tensor".into()),
+    ];
+    for (n, attr) in attrs.into_iter().enumerate() {
+        graph.set_attr(op, format!("a{n}").as_str(), attr);
+    }
+    assert_eq!(again(&graph).to_string(), graph.to_string());
+}
+
+#[test]
+fn tensors_and_sources_are_outside() {
+    let tensor = Tensor::zeros(DType::F32, &[2]).expect("small");
+    let source = Source::new("model.py", "x = 1\ny = 2\n");
+    let mut graph = Graph::new();
+    for _ in 0..2 {
+        let op = graph.emit(graph.root(), Symbol::new("prim::Constant"), &[], &[Type::tensor()]);
+        graph.set_attr(op, "value", Attr::Tensor(tensor.clone()));
+        let inner = graph.add_location(Location::from(Span::new(&source, 6, 11)));
+        let place = Place::File { file: Symbol::new("m.py"), line: 1, column: 2 };
+        let inlined_from = Some((Symbol::new("f"), inner));
+        graph.set_location(op, Location { place, scope: Some(Symbol::new("s")), inlined_from });
+    }
+    let mut outside = Outside::default();
+    let bytes = write(&graph, &mut outside).expect("no objects");
+    assert_eq!((outside.tensors.len(), outside.sources.len()), (1, 1));
+    let back = read(&bytes, &outside).expect("written");
+    assert_eq!(back.to_string(), graph.to_string());
+    let op = back.first_op(back.root()).expect("two");
+    assert!(matches!(back.attr(op, "value"), Some(Attr::Tensor(found)) if found.same(&tensor)));
+    let inner = back.location(op).and_then(|l| l.inlined_from).and_then(|(_, id)| back.location_of(id));
+    assert_eq!(inner.and_then(Location::span).map(Span::text), Some("y = 2"));
+    // Not without them.
+    assert!(read(&bytes, &Outside::default()).is_none());
+}
+
+#[test]
+fn what_is_too_deep_has_no_bytes() {
+    let nested = (0..200).fold(Attr::None, |inner, _| Attr::List([inner].into()));
+    let mut graph = Graph::new();
+    let op = graph.emit(graph.root(), Symbol::new("test::op"), &[], &[]);
+    graph.set_attr(op, "value", nested);
+    assert_eq!(write(&graph, &mut Outside::default()), None);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_are_too_strange(at in 0usize..2000, byte: u8, cut in 0usize..2000) {
+        let mut bytes = write(&graph(LOOP), &mut Outside::default()).expect("no objects");
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        bytes.truncate(bytes.len() - cut % bytes.len());
+        if let Some(graph) = read(&bytes, &Outside::default()) {
+            // It may print anything, and prints.
+            prop_assert!(!graph.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn no_bytes_at_all_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&bytes, &Outside::default());
+    }
+}
+
+/// Writes inputs for the fuzzer: `cargo test -p flambeau-base seeds_for_the_fuzzer -- --ignored`.
+#[test]
+#[ignore = "writes files"]
+fn seeds_for_the_fuzzer() {
+    for (name, text) in [("loop", LOOP), ("group", GROUP)] {
+        let bytes = write(&graph(text), &mut Outside::default()).expect("no objects");
+        let file = format!("{}/../../fuzz/corpus/bytecode/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(file, bytes).expect("writable");
+    }
+}
