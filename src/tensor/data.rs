@@ -205,8 +205,18 @@ pub fn cast_row<S: Element, T: Element>(from: &[S], to: &mut [T]) {
             let from: &[f16] = bytemuck::cast_slice(from);
             from.convert_to_f32_slice(bytemuck::cast_slice_mut(to));
         }
+        (DType::F32, DType::I32) => {
+            let (from, to): (&[f32], &mut [i32]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = truncated(*from));
+        }
         _ => to.iter_mut().zip(from).for_each(|(to, from)| *to = T::from_scalar(from.to_scalar())),
     }
+}
+
+/// As [`Scalar::to_i32`] does it of floats, without a branch.
+fn truncated(x: f32) -> i32 {
+    // What is too small saturates to the smallest integer by itself.
+    if (x >= 2_147_483_648.0) | x.is_nan() { i32::MIN } else { x as i32 }
 }
 
 fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
@@ -465,6 +475,15 @@ impl From<bool> for Bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn floats_become_integers_as_their_scalars_do() {
+        let floats =
+            [3e9f32, -3e9, 2147483648.0, 2147483520.0, -2147483648.0, f32::NAN, f32::INFINITY, -1.5, 1.5];
+        let mut found = [0i32; 9];
+        cast_row(&floats, &mut found);
+        assert_eq!(found, floats.map(|x| Scalar::Float(f64::from(x)).to_i32()));
+    }
 
     #[test]
     fn one_element_copied_to_none_is_nothing() {

@@ -126,8 +126,8 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::is_floating_point(Tensor self) -> bool", |a| {
         let dtype = a.tensor(0)?.dtype();
         one(dtype.is_floating() || dtype.is_float8())
-    }).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
-    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
+    }).quantized(crate::dialects::Quantized::Own).infer(views::is_floating_point).facts(&[crate::dialects::Fact::Metadata]),
+    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).quantized(crate::dialects::Quantized::Own).infer(views::is_complex).facts(&[crate::dialects::Fact::Metadata]),
     opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
     view(
         "aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",

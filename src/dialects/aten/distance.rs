@@ -5,9 +5,10 @@ use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::views;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::kernels::compute::Dense;
 use crate::kernels::compute::rounding;
 use crate::kernels::create::range::not_implemented;
-use crate::kernels::rows::Rows;
+use crate::kernels::rows::{Rows, vector};
 use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, memory, pool};
 use crate::tensor::{
@@ -146,6 +147,10 @@ fn cdist(a: &Args<'_>) -> Result<Outputs> {
     let with = |tail: [i64; 2]| -> Dims { lead.iter().copied().chain(tail).collect() };
     let result_sizes = with([*rows, *columns]);
     Tensor::zeros(x.dtype(), &result_sizes)?;
+    if x.dtype() == DType::F32 && p == 2.0 {
+        let (x, y) = (x.broadcast_to(&with([*rows, *width]))?, y.broadcast_to(&with([*columns, *width]))?);
+        return one(euclidean(&x, &y, &result_sizes)?);
+    }
     let points_x = x.broadcast_to(&with([*rows, *width]))?.elements_as::<f64>()?;
     let points_y = y.broadcast_to(&with([*columns, *width]))?.elements_as::<f64>()?;
     let (rows, columns, width) = (*rows as usize, *columns as usize, *width as usize);
@@ -159,6 +164,24 @@ fn cdist(a: &Args<'_>) -> Result<Outputs> {
         }
     });
     one(store::<f64>(&distances, &result_sizes, x.dtype())?)
+}
+
+/// Euclidean distances in float32, as PyTorch computes them: of points in matrices (or batches of these) of result sizes' rows and columns.
+fn euclidean(x: &Tensor, y: &Tensor, result_sizes: &[i64]) -> Result<Tensor> {
+    let &[.., rows, columns] = result_sizes else { return Tensor::zeros(DType::F32, result_sizes) };
+    let (rows, columns) = (rows as usize, columns as usize);
+    let width = x.sizes().last().map_or(0, |width| *width as usize);
+    let (x, y) = (Dense::<f32>::new(x)?, Dense::<f32>::new(y)?);
+    let (x, y) = (x.open()?, y.open()?);
+    let mut distances = memory::filled(numel(result_sizes), 0f32)?;
+    pool::chunks(&mut distances, columns.max(1), |n, out| {
+        let (batch, x) = (n / rows.max(1), &x[n * width..(n + 1) * width]);
+        for (j, distance) in out.iter_mut().enumerate() {
+            let at = (batch * columns + j) * width;
+            *distance = vector::squared_distance(x, &y[at..at + width]).sqrt();
+        }
+    });
+    Tensor::from_vec(&distances, result_sizes)
 }
 
 /// Distances of all pairs of rows, each pair once.

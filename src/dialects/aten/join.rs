@@ -1,12 +1,11 @@
 //! Several tensors into one, one tensor several times, elements in another order: cat, stack, repeat, roll, flip.
 
-use super::convert::in_format_of;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, trial};
 use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, composite, gather, one, view};
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::index::place::{
-    common_dtype, concat, concat_in_format, identity, pad_rank, pick, remap, repeat,
+    common_dtype, concat, concat_in_format, for_writing, identity, pad_rank, pick, remap_as_it_lies, repeat,
 };
 use crate::kernels::strided::laid_out_as;
 use crate::resources::{Collect, Scratch};
@@ -358,7 +357,7 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
     if tensor.numel() == 0 {
         return one(laid_out_as(Tensor::zeros(tensor.dtype(), &own)?, tensor)?);
     }
-    let result = in_format_of(Tensor::for_writing(tensor.dtype(), &own)?, &[tensor])?;
+    let result = for_writing(tensor.dtype(), &own, keeps_channels_last(tensor, own.len()))?;
     roll_blocks(tensor, &result, &start, 0)?;
     one(result)
 }
@@ -415,7 +414,7 @@ fn flipped(tensor: &Tensor, dims: &[usize]) -> Result<Tensor> {
             map.reverse();
         }
     }
-    remap(tensor, &maps)
+    remap_as_it_lies(tensor, &maps)
 }
 
 fn flip(tensor: &Tensor, dims: &[i64]) -> Result<Outputs> {
@@ -430,10 +429,23 @@ fn flip_at(a: &Args<'_>, dim: usize, rank: usize) -> Result<Outputs> {
     one(laid_out_as(flipped(tensor, &[dim])?, tensor)?)
 }
 
+/// Whether a result of some rank has its channels last in memory, as the image has that it is made of.
+fn keeps_channels_last(image: &Tensor, rank: usize) -> bool {
+    image.rank() == rank && image.with_meta(|meta| meta.layout.suggests_channels_last())
+}
+
 /// Reads the tensor as `split` sizes, reorders those dimensions, and gives the result's sizes.
 fn shuffle(tensor: &Tensor, split: &[i64], order: &[usize], sizes: &[i64]) -> Result<Outputs> {
-    let result = tensor.reshaped(split)?.look(|l| Ok(layout::reorder(l, order)))?.copy()?.reshaped(sizes)?;
-    one(in_format_of(result, &[tensor])?)
+    let from = tensor.reshaped(split)?.look(|l| Ok(layout::reorder(l, order)))?;
+    let result = for_writing(tensor.dtype(), sizes, keeps_channels_last(tensor, sizes.len()))?;
+    // Its dimensions come apart as those of the tensor did, whatever order in memory it has.
+    let shape = from.sizes();
+    let apart = result.look(|l| match layout::try_view(l, &shape) {
+        Some(layout) => Ok(layout),
+        None => Err(Diagnostic::internal("a result whose dimensions do not come apart")),
+    })?;
+    apart.copy_from(&from)?;
+    one(result)
 }
 
 fn channel_shuffle(a: &Args<'_>) -> Result<Outputs> {

@@ -1,6 +1,5 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::convert::channels_last;
 use super::group_norm::{group_norm, native_group_norm};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, pointwise, trial};
@@ -243,12 +242,12 @@ impl Batch {
             // Images that lie densely with their channels last stay so, whatever strides dimensions of size 1 have.
             let layout = self.input.layout();
             let last = !layout.is_contiguous() && layout.is_channels_last();
-            let innermost = !self.training && (last || plane == 1);
-            let source = if innermost && last { self.input.look(|l| view::movedim(l, &[1], &[-1]))? } else { self.input.clone() };
+            let innermost = last || plane == 1;
+            let source = if last { self.input.look(|l| view::movedim(l, &[1], &[-1]))? } else { self.input.clone() };
             let x = Dense::<R>::new(&source)?;
             let x = x.open()?;
             let images = x.len() / (plane * self.channels).max(1);
-            let (mut mean, var) = self.statistics::<R>(&x, images, plane)?;
+            let (mut mean, var) = self.statistics::<R>(&x, (images, plane), innermost)?;
             let eps = self.eps;
             let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
             // Of bfloat16 the sum of squares is kept in the dtype, and so is the variance.
@@ -283,28 +282,17 @@ impl Batch {
                 let values = if self.training { values } else { &[] };
                 Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)
             };
-            let y = match (last, innermost) {
-                (true, true) => y.look(|l| view::movedim(l, &[-1], &[1]))?,
-                (true, false) => channels_last(&y)?,
-                _ => y,
-            };
+            let y = if last { y.look(|l| view::movedim(l, &[-1], &[1]))? } else { y };
             Ok((y, save(&mean)?, save(&invstd)?))
         })
     }
 
-    /// Mean and variance of each channel: of the input in training (the running ones follow), else the running ones.
-    fn statistics<R: Real>(
+    /// Mean and variance of each channel of images of planes.
+    fn plane_moments<R: Real>(
         &self,
         x: &[R],
-        images: usize,
-        plane: usize,
+        (images, plane): (usize, usize),
     ) -> Result<(Scratch<f64>, Scratch<f64>)> {
-        let [running_mean, running_var] = &self.running;
-        if !self.training {
-            let wide =
-                |t: &Option<Tensor>| t.as_ref().map_or(Ok(Scratch::default()), Tensor::elements_as::<f64>);
-            return Ok((wide(running_mean)?, wide(running_var)?));
-        }
         let count = images * plane;
         let mut both = memory::filled(self.channels, (0.0, 0.0))?;
         each_plane(&mut both, 1, count, |c, both| {
@@ -315,7 +303,27 @@ impl Batch {
             );
         });
         let mean = memory::collected(both.iter().map(|both| both.0))?;
-        let var = memory::collected(both.iter().map(|both| both.1))?;
+        Ok((mean, memory::collected(both.iter().map(|both| both.1))?))
+    }
+
+    /// Mean and variance of each channel: of the input in training (the running ones follow), else the running ones.
+    fn statistics<R: Real>(
+        &self,
+        x: &[R],
+        (images, plane): (usize, usize),
+        innermost: bool,
+    ) -> Result<(Scratch<f64>, Scratch<f64>)> {
+        let [running_mean, running_var] = &self.running;
+        if !self.training {
+            let wide =
+                |t: &Option<Tensor>| t.as_ref().map_or(Ok(Scratch::default()), Tensor::elements_as::<f64>);
+            return Ok((wide(running_mean)?, wide(running_var)?));
+        }
+        let count = images * plane;
+        let (mean, var) = match innermost {
+            true => column_moments(x, self.channels, count)?,
+            false => self.plane_moments(x, (images, plane))?,
+        };
         let unbiased = memory::collected(var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)))?;
         for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {
             let Some(running) = running else { continue };
@@ -326,6 +334,50 @@ impl Batch {
         }
         Ok((mean, var))
     }
+}
+
+/// Mean and variance (divided by the count) of each column of rows that lie one after the other, in double precision.
+fn column_moments<R: Real>(x: &[R], columns: usize, count: usize) -> Result<(Scratch<f64>, Scratch<f64>)> {
+    let n = count as f64;
+    let sums = sums_of_columns(x, columns, |_, x| x)?;
+    let mean = memory::collected(sums.iter().map(|sum| sum / n))?;
+    let squares = sums_of_columns(x, columns, |c, x| (x - mean[c]) * (x - mean[c]))?;
+    let var = memory::collected(squares.iter().map(|sum| sum / n))?;
+    Ok((mean, var))
+}
+
+/// Elements whose sums one thread makes at a time: sums of pieces are added in their order, however many threads there are.
+const PIECE: usize = 1 << 15;
+
+fn sums_of_columns<R: Real>(
+    x: &[R],
+    columns: usize,
+    term: impl Fn(usize, f64) -> f64 + Sync,
+) -> Result<Scratch<f64>> {
+    let mut sums = memory::filled(columns, 0f64)?;
+    if x.is_empty() || columns == 0 {
+        return Ok(sums);
+    }
+    let length = columns * (PIECE / columns).max(1);
+    let piece = |n: usize| -> Result<Scratch<f64>> {
+        let mut sums = memory::filled(columns, 0f64)?;
+        let part = &x[n * length..x.len().min((n + 1) * length)];
+        wide_loops(
+            #[inline(always)]
+            || {
+                for row in part.chunks_exact(columns) {
+                    for (c, (sum, x)) in sums.iter_mut().zip(row).enumerate() {
+                        *sum += term(c, x.wide());
+                    }
+                }
+            },
+        );
+        Ok(sums)
+    };
+    for part in pool::map(x.len().div_ceil(length), piece)? {
+        sums.iter_mut().zip(part?.iter()).for_each(|(sum, part)| *sum += part);
+    }
+    Ok(sums)
 }
 
 /// Parameters have the input's dtype, or are float32 where the input has 16 bits. The first one that is there decides
@@ -645,6 +697,35 @@ fn complex_root_mean_square(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn images_are_trained_with_as_they_lie() {
+        let values: Vec<f32> = (0..3 * 20 * 7 * 5).map(|n| (n * 37 % 101) as f32 * 0.125 - 6.0).collect();
+        let images = Tensor::from_vec(&values, &[3, 20, 7, 5]).expect("small");
+        let last = super::super::convert::channels_last(&images).expect("small");
+        let parameter = |seed: f32| Tensor::from_vec(&[seed; 20], &[20]).expect("small");
+        let train = |input: &Tensor| {
+            let (mean, var) = (parameter(0.0), parameter(1.0));
+            let batch = Batch {
+                input: input.clone(),
+                weight: Some(parameter(1.5)),
+                bias: Some(parameter(-0.5)),
+                running: [Some(mean.clone()), Some(var.clone())],
+                training: true,
+                momentum: 0.25,
+                eps: 1e-5,
+                channels: 20,
+            };
+            let (y, kept_mean, invstd) = batch.run().expect("valid");
+            (y, [kept_mean, invstd, mean, var])
+        };
+        let ((plain, of_plain), (turned, of_turned)) = (train(&images), train(&last));
+        assert!(plain.is_contiguous() && turned.layout().is_channels_last());
+        for (a, b) in [(&plain, &turned)].into_iter().chain(of_plain.iter().zip(&of_turned)) {
+            let (a, b) = (a.to_vec::<f32>().expect("f32"), b.to_vec::<f32>().expect("f32"));
+            assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-5 * a.abs().max(1.0)));
+        }
+    }
 
     /// Numbers from PyTorch.
     #[test]

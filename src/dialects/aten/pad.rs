@@ -6,7 +6,7 @@ use crate::dialects::shapes::layers;
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, gather, one};
 use crate::kernels::create::fill::full_checked;
 use crate::kernels::create::range::not_implemented;
-use crate::kernels::index::place::{identity, remap};
+use crate::kernels::index::place::{identity, remap, remap_as_it_lies};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
 use num_complex::Complex64;
@@ -238,8 +238,8 @@ fn by_edge(tensor: &Tensor, pad: &[i64], dims: usize, edge: Edge) -> Result<Tens
             })
             .scratch()?;
     }
-    let padded = remap(tensor, &maps)?;
-    if rank == dims + 2 { in_format_of(padded, &[tensor]) } else { Ok(padded) }
+    let is_last = rank == dims + 2 && tensor.with_meta(|meta| meta.layout.suggests_channels_last());
+    if is_last { in_format_of(remap_as_it_lies(tensor, &maps)?, &[tensor]) } else { remap(tensor, &maps) }
 }
 
 fn circular(tensor: &Tensor, pad: &[i64]) -> Result<Outputs> {

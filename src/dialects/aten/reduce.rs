@@ -9,7 +9,7 @@ use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, one, opaque, reduce};
 use crate::kernels::compute::rounding;
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::rows::vector::place_of_extreme;
-use crate::kernels::rows::{Rows, column_sums, non_empty_dim, reduced_dims};
+use crate::kernels::rows::{Rows, column_extremes, column_sums, non_empty_dim, reduced_dims, vector};
 use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Layout, Tensor, promote_types, view};
@@ -272,8 +272,7 @@ fn prod(tensor: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) 
     let (rows, times) = rows_in(tensor, &dims, dtype)?;
     // Each product is rounded: one that overflows stays infinite, whatever it is multiplied by.
     if dtype == DType::F32 {
-        let product = |row: &[f32]| row.iter().fold(1.0, |p, x| p * x);
-        let products = rows.map_f32(|row| power(product(row), times, 1.0, |x, y| x * y))?;
+        let products = rows.map_f32(|row| power(vector::product(row), times, 1.0, |x, y| x * y))?;
         return Tensor::from_vec(&products, rows.result_sizes(keepdim));
     }
     if dtype.is_floating() {
@@ -354,9 +353,12 @@ fn extreme_dims(tensor: &Tensor, dims: Vec<i64>, name: &str) -> Result<Vec<usize
 }
 
 fn values_at(tensor: &Tensor, dims: &[usize], keepdim: bool, side: Side) -> Result<Tensor> {
+    if let Some(extremes) = column_extremes(tensor, dims, side == Side::Min)? {
+        return extremes.tensor((&tensor.sizes(), dims), keepdim, |x| x);
+    }
     let (rows, _) = Rows::once_each(tensor, dims)?;
     if tensor.dtype() == DType::F32 {
-        let values = rows.map_f32(|row| row[place_of_extreme(row, side == Side::Min)])?;
+        let values = rows.map_f32(|row| vector::extreme_of(row, side == Side::Min))?;
         return Tensor::from_vec(&values, rows.result_sizes(keepdim));
     }
     dispatch_wide!(tensor.dtype(), W => rows.reduce::<W>(keepdim, tensor.dtype(), |row| row[side.place(row)]))

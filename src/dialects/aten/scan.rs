@@ -4,9 +4,11 @@ use super::rule::into;
 use crate::diag::Result;
 use crate::dialects::shapes::reductions;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::kernels::compute::{Dense, build_whole};
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::rows::Rows;
 use crate::kernels::wide::{Wide, dispatch_wide};
+use crate::resources::{memory, pool};
 use crate::tensor::{DType, Tensor, wrap_dim};
 use crate::value::Value;
 use num_complex::Complex64;
@@ -78,6 +80,9 @@ fn cumulative(a: &Args<'_>, sum: bool) -> Result<Outputs> {
         return Err(not_implemented(if sum { "cumsum_out_cpu" } else { "cumprod_out_cpu" }, dtype));
     }
     let tensor = tensor.to_dtype(dtype)?;
+    if sum && dtype == DType::F32 && tensor.rank() > 0 {
+        return one(running_sums(&tensor, dim)?);
+    }
     one(dispatch_wide!(dtype, W => scan::<W>(&tensor, dim, dtype, |row, out| {
         let mut total = if sum { W::ZERO } else { W::ONE };
         for (x, out) in row.iter().zip(out) {
@@ -86,6 +91,42 @@ fn cumulative(a: &Args<'_>, sum: bool) -> Result<Outputs> {
         }
     })?))
 }
+
+/// Running sums of float32 in double precision, read and written where the elements lie in row-major order: beside each other those of
+/// all that the dimension's elements have within them.
+fn running_sums(tensor: &Tensor, dim: usize) -> Result<Tensor> {
+    let sizes = tensor.sizes();
+    let inner: usize = sizes[dim + 1..].iter().map(|size| *size as usize).product();
+    let whole = inner * sizes[dim] as usize;
+    let elements = Dense::<f32>::new(tensor)?;
+    let elements = elements.open()?;
+    let block = |from: &[f32], out: &mut [f32], sums: &mut [f64]| {
+        sums.fill(0.0);
+        for (out, from) in out.chunks_exact_mut(inner).zip(from.chunks_exact(inner)) {
+            for ((sum, x), out) in sums.iter_mut().zip(from).zip(out) {
+                *sum += f64::from(*x);
+                *out = *sum as f32;
+            }
+        }
+    };
+    build_whole::<f32>(&sizes, DType::F32, |out| {
+        if whole == 0 {
+            return Ok(());
+        }
+        let piece = whole * (PIECE / whole).max(1);
+        pool::try_chunks(out, piece, |at, out| {
+            let mut sums = memory::filled(inner, 0f64)?;
+            let from = &elements[at * piece..at * piece + out.len()];
+            for (out, from) in out.chunks_exact_mut(whole).zip(from.chunks_exact(whole)) {
+                block(from, out, &mut sums);
+            }
+            Ok(())
+        })
+    })
+}
+
+/// Elements that a thread sums at a time, at least.
+const PIECE: usize = 1 << 14;
 
 /// The extreme so far and its place; of equal ones the last, and a NaN stays.
 fn extreme(a: &Args<'_>, wanted: Ordering) -> Result<Outputs> {
@@ -180,6 +221,29 @@ mod tests {
         })
         .expect("scans");
         assert_eq!(down.to_vec::<i64>().expect("i64"), [1, 2, 3, 5, 7, 9]);
+    }
+
+    #[test]
+    fn running_sums_are_those_of_rows() {
+        let values: Vec<f32> = (0..3 * 70 * 90).map(|n| (n * 37 % 101) as f32 * 0.125 - 6.0).collect();
+        let t = Tensor::from_vec(&values, &[3, 70, 90]).expect("small");
+        let turned = t.look(|l| Ok(crate::tensor::view::reorder(l, &[2, 0, 1]))).expect("a view");
+        for (t, dim) in [(&t, 0), (&t, 1), (&t, 2), (&turned, 0), (&turned, 1), (&turned, 2)] {
+            let sums = running_sums(t, dim).expect("small");
+            let rows = scan::<f64>(t, dim, DType::F32, |row, out| {
+                let mut total = 0.0;
+                row.iter().zip(out).for_each(|(x, out)| {
+                    total += x;
+                    *out = total;
+                });
+            });
+            let rows = rows.expect("small").to_vec::<f32>().expect("f32");
+            assert_eq!((sums.to_vec::<f32>().expect("f32"), sums.is_contiguous()), (rows, true));
+        }
+        assert_eq!(
+            running_sums(&Tensor::zeros(DType::F32, &[0, 3]).expect("none"), 1).expect("none").numel(),
+            0
+        );
     }
 
     #[test]

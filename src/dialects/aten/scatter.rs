@@ -5,7 +5,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::kernels::create::range::not_implemented;
-use crate::kernels::index::indexing::{Combine, along, at_least_1d, combine, combine_stepwise};
+use crate::kernels::index::indexing::{Combine, add_rows, along, at_least_1d, combine, combine_stepwise};
 use crate::kernels::index::place::{identity, positions};
 use crate::kernels::wide::{Wide, dispatch_wide, store, wide};
 use crate::resources::{Collect, Scratch};
@@ -188,8 +188,8 @@ fn scatter_reduce(a: &Args<'_>) -> Result<Outputs> {
     scatter(a, a.tensor(3)?, Some(how), a.bool(5)?)
 }
 
-/// Checks that index_add and index_reduce share; gives the positions of the source's elements.
-fn index_places(a: &Args<'_>, name: &str) -> Result<Scratch<usize>> {
+/// Checks that index_add and index_reduce share; gives the dimension and for each of the source's places in it the target's.
+fn index_rows(a: &Args<'_>, name: &str) -> Result<(usize, Scratch<usize>)> {
     let (tensor, index, source) = (a.tensor(0)?, a.tensor(2)?, a.tensor(3)?);
     let dim = wrap_dim(a.int(1)?, tensor.rank())?;
     if index.rank() > 1 {
@@ -234,8 +234,7 @@ fn index_places(a: &Args<'_>, name: &str) -> Result<Scratch<usize>> {
         )));
     }
     let sizes = at_least_1d(&own);
-    let mut maps = identity(&sizes)?;
-    maps[dim] = vector_indices(index, sizes[dim], |i| {
+    let rows = vector_indices(index, sizes[dim], |i| {
         if name == "index_reduce_" {
             return Diagnostic::raised("IndexError", "index out of range in self");
         }
@@ -244,14 +243,26 @@ fn index_places(a: &Args<'_>, name: &str) -> Result<Scratch<usize>> {
             sizes[dim]
         ))
     })?;
+    Ok((dim, rows))
+}
+
+/// The positions of the source's elements in a target of some sizes.
+fn index_places(sizes: &[i64], (dim, rows): (usize, Scratch<usize>)) -> Result<Scratch<usize>> {
+    let sizes = at_least_1d(sizes);
+    let mut maps = identity(&sizes)?;
+    maps[dim] = rows;
     positions(&sizes, &maps)
 }
 
 fn index_add(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, source, alpha) = (a.tensor(0)?, a.tensor(3)?, a.scalar(4)?);
-    let places = index_places(a, "index_add_")?;
+    let (dim, rows) = index_rows(a, "index_add_")?;
     check_fill(alpha, source.dtype())?;
     let scaled = if alpha == Scalar::Int(1) { source.clone() } else { scale(source, alpha)? };
+    if tensor.dtype() == DType::F32 {
+        return one(add_rows(tensor, (dim, &rows), &scaled)?);
+    }
+    let places = index_places(&tensor.sizes(), (dim, rows))?;
     one(combine(tensor, &places, &scaled, Combine::Sum, true)?)
 }
 
@@ -281,6 +292,6 @@ fn index_reduce(a: &Args<'_>) -> Result<Outputs> {
     if a.tensor(0)?.dtype() == DType::Bool && !a.bool(5)? {
         return Err(not_implemented("index_reduce_func_exclude_input_init", DType::Bool));
     }
-    let places = index_places(a, "index_reduce_")?;
+    let places = index_places(&a.tensor(0)?.sizes(), index_rows(a, "index_reduce_")?)?;
     one(combine_stepwise(a.tensor(0)?, &places, a.tensor(3)?, how, a.bool(5)?)?)
 }

@@ -9,7 +9,7 @@ use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Alias, Args, OpDef, Outputs, one, reduce};
 use crate::kernels::compute::{Dense, build_whole, rounding};
 use crate::kernels::images::pool::each_plane;
-use crate::kernels::rows::{Rows, reduced_dims};
+use crate::kernels::rows::{Rows, reduced_dims, vector};
 use crate::kernels::wide::{Wide, store};
 use crate::kernels::wide_loops;
 use crate::resources::Collect;
@@ -397,6 +397,10 @@ fn logsumexp(a: &Args<'_>) -> Result<Outputs> {
             let powers: Vec<f64> = row.iter().map(|x| round(round(x - shift).exp())).collect();
             round(round(sum_row(&powers) * times).ln()) + shift
         })?);
+    }
+    if dtype == DType::F32 {
+        let values = rows.map_f32(|row| vector::log_sum_exp(row, times, f64::ln))?;
+        return one(Tensor::from_vec(&values, rows.result_sizes(keepdim))?);
     }
     one(if dtype.is_complex() {
         rows.reduce::<Complex64>(keepdim, dtype, |row| {

@@ -451,6 +451,17 @@ pub fn rank(operands: &Operands<'_>) -> Results {
     Some(vec![Known::Int(Dim::Known(operands.first()?.sizes.as_ref()?.len() as i64))])
 }
 
+/// What a program asks of a tensor: whether its elements are floats.
+pub fn is_floating_point(operands: &Operands<'_>) -> Results {
+    let dtype = operands.first()?.dtype?;
+    Some(vec![Known::Bool(dtype.is_floating() || dtype.is_float8())])
+}
+
+/// What a program asks of a tensor: whether its elements are complex numbers.
+pub fn is_complex(operands: &Operands<'_>) -> Results {
+    Some(vec![Known::Bool(operands.first()?.dtype?.is_complex())])
+}
+
 /// What a program asks of a tensor: how many elements it has.
 pub fn numel(operands: &Operands<'_>) -> Results {
     let count = product(operands.first()?.sizes.as_deref()?);

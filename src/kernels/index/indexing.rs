@@ -1,6 +1,7 @@
 //! From index tensors to positions of elements: advanced indexing, gathering along a dimension, combining by place.
 
 use crate::diag::{Diagnostic, Result};
+use crate::kernels::compute::Dense;
 use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{
@@ -323,6 +324,27 @@ pub fn combine(
     })
 }
 
+/// A copy of a float32 target to whose rows along `dim` the rows of `source` are added, each sum rounded as PyTorch does it: the n-th to
+/// the row `rows[n]`.
+pub fn add_rows(target: &Tensor, (dim, rows): (usize, &[usize]), source: &Tensor) -> Result<Tensor> {
+    let sizes = at_least_1d(&target.sizes());
+    let inner: usize = sizes[dim + 1..].iter().map(|size| *size as usize).product();
+    let whole = sizes[dim] as usize * inner;
+    let mut elements = target.elements_as::<f32>()?;
+    let source = Dense::<f32>::new(source)?;
+    let source = source.open()?;
+    if whole == 0 || rows.is_empty() {
+        return Tensor::from_vec(&elements, &target.sizes());
+    }
+    for (to, from) in elements.chunks_exact_mut(whole).zip(source.chunks_exact(rows.len() * inner)) {
+        for (row, from) in rows.iter().zip(from.chunks_exact(inner)) {
+            let to = &mut to[row * inner..(row + 1) * inner];
+            to.iter_mut().zip(from).for_each(|(sum, x)| *sum += x);
+        }
+    }
+    Tensor::from_vec(&elements, &target.sizes())
+}
+
 /// As [`combine`], with products and means of 16 bits rounded after each step.
 pub fn combine_stepwise(
     target: &Tensor,
@@ -416,6 +438,18 @@ mod tests {
             [8, 9, 10, 11, 20]
         );
         assert!(advanced(&t, &[Some(longs(&[2], &[1]))], Outside::Raise).is_err());
+    }
+
+    #[test]
+    fn rows_are_added_where_they_belong() {
+        let of = |values: &[f32], sizes: &[i64]| Tensor::from_vec(values, sizes).expect("valid");
+        let target = of(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], &[2, 2, 2]);
+        let source = of(&[10.0, 20.0, 30.0, 40.0, 50.0, 60.0], &[1, 3, 2]);
+        let source = source.broadcast_to(&[2, 3, 2]).expect("fits");
+        let sums = add_rows(&target, (1, &[1, 0, 1]), &source).expect("inside").to_vec::<f32>().expect("f32");
+        assert_eq!(sums, [30.0, 41.0, 62.0, 83.0, 34.0, 45.0, 66.0, 87.0]);
+        let none = add_rows(&target, (1, &[]), &of(&[], &[2, 0, 2])).expect("nothing to add");
+        assert_eq!(none.to_vec::<f32>().expect("f32"), target.to_vec::<f32>().expect("f32"));
     }
 
     #[test]

@@ -28,6 +28,22 @@ pub fn remap(source: &Tensor, maps: &[Scratch<usize>]) -> Result<Tensor> {
     source.take_blocks(&Blocks { outer: &outer, inner: &inner, length }, &sizes)
 }
 
+/// [`remap`], with the result's dimensions in the order in memory in which the source has them where it leaves no gaps: what keeps
+/// memory formats copies lines as they lie.
+pub fn remap_as_it_lies(source: &Tensor, maps: &[Scratch<usize>]) -> Result<Tensor> {
+    let layout = source.layout();
+    let mut order: Vec<usize> = (0..layout.rank()).collect();
+    order.sort_by_key(|d| std::cmp::Reverse(layout.strides[*d]));
+    let turned = source.look(|l| Ok(view::reorder(l, &order)))?;
+    if order.is_sorted() || !turned.is_contiguous() {
+        return remap(source, maps);
+    }
+    let maps = order.iter().map(|d| memory::copied(&maps[*d])).collect::<Result<Vec<_>>>()?;
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, d)| back[*d] = at);
+    remap(&turned, &maps)?.look(|l| Ok(view::reorder(l, &back)))
+}
+
 /// The positions, in a dense tensor of `sizes`, of the elements that the maps name, one map a dimension.
 pub fn positions(sizes: &[i64], maps: &[Scratch<usize>]) -> Result<Scratch<usize>> {
     places(&contiguous_strides(sizes), maps)
@@ -83,6 +99,15 @@ pub fn concat_in_format(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     joined(tensors, dim, are_last)
 }
 
+/// [`Tensor::for_writing`], in memory whose channels lie innermost where that is wanted.
+pub fn for_writing(dtype: DType, sizes: &[i64], channels_last: bool) -> Result<Tensor> {
+    let result = Tensor::for_writing(dtype, sizes)?;
+    if !channels_last {
+        return Ok(result);
+    }
+    result.with_layout(Layout::strided(sizes, &channels_last_strides(sizes), 0)?)
+}
+
 fn joined(tensors: &[Tensor], dim: i64, channels_last: bool) -> Result<Tensor> {
     if tensors.is_empty() {
         return Err(Diagnostic::raised("ValueError", "torch.cat(): expected a non-empty list of Tensors"));
@@ -118,10 +143,7 @@ fn joined(tensors: &[Tensor], dim: i64, channels_last: bool) -> Result<Tensor> {
         sizes[d] = sizes[d].saturating_add(own[d]);
     }
     // Each element is written below.
-    let mut result = Tensor::for_writing(dtype, &sizes)?;
-    if channels_last {
-        result = result.with_layout(Layout::strided(&sizes, &channels_last_strides(&sizes), 0)?)?;
-    }
+    let result = for_writing(dtype, &sizes, channels_last)?;
     let mut start = 0;
     for tensor in tensors.iter().filter(|t| !is_skipped(t)) {
         let length = tensor.sizes()[d];
@@ -185,6 +207,24 @@ mod tests {
         assert!(all.is_contiguous());
         assert_eq!(all.to_vec::<i32>().expect("i32"), [1, 3, 1, 3, 2, 4, 2, 4].repeat(2));
         assert_eq!(repeat(&t, &[0, 3]).expect("empty").sizes()[..], [0, 6]);
+    }
+
+    #[test]
+    fn what_lies_in_another_order_is_rearranged_as_it_lies() {
+        let numbers: Vec<i32> = (0..2 * 3 * 4 * 5).collect();
+        let t = Tensor::from_vec(&numbers, &[2, 3, 4, 5]).expect("valid");
+        let images = t.look(|l| Ok(view::reorder(l, &[0, 3, 1, 2]))).expect("a view");
+        let map = |indices: &[usize]| memory::copied(indices).expect("small");
+        let maps = [map(&[1, 0]), map(&[4, 0, 0]), map(&[2, 1, 0]), map(&[1])];
+        let (plain, as_it_lies) = (remap(&images, &maps), remap_as_it_lies(&images, &maps));
+        let (plain, as_it_lies) = (plain.expect("inside"), as_it_lies.expect("inside"));
+        assert_eq!(as_it_lies.to_vec::<i32>().expect("i32"), plain.to_vec::<i32>().expect("i32"));
+        assert!(plain.is_contiguous() && as_it_lies.layout().is_channels_last());
+        // Where there are gaps it is made row-major.
+        let gaps = images.look(|l| view::narrow(l, 1, 0, 4)).expect("a view");
+        let same: Vec<_> =
+            gaps.sizes().iter().map(|size| map(&(0..*size as usize).collect::<Vec<_>>())).collect();
+        assert!(remap_as_it_lies(&gaps, &same).expect("inside").is_contiguous());
     }
 
     #[test]

@@ -240,7 +240,26 @@ fn once(tensor: &Tensor, is_repeated: impl Fn(&usize) -> bool) -> Result<(Tensor
 /// The sums of a float32 tensor over dimensions that others lie within, in double precision, read where it lies: what gradients of
 /// biases and of broadcast operands are, and means of images whose channels lie innermost. None for other tensors and dimensions,
 /// and where columns are too few to be read as lines.
-pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<ColumnSums>> {
+pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<ColumnValues<f64>>> {
+    fold_columns(tensor, dims, 0.0, vector::add_columns)
+}
+
+/// The largest or smallest elements of such columns, NaN where there is one.
+pub fn column_extremes(tensor: &Tensor, dims: &[usize], smallest: bool) -> Result<Option<ColumnValues<f32>>> {
+    match smallest {
+        true => fold_columns(tensor, dims, f32::INFINITY, vector::least_of_columns),
+        false => fold_columns(tensor, dims, f32::NEG_INFINITY, vector::most_of_columns),
+    }
+}
+
+/// What a tensor's columns become that are folded into `start`: `fold` takes rows, how many columns these have, and from which on it folds
+/// as many as it is given.
+fn fold_columns<T: Copy + Send + Sync>(
+    tensor: &Tensor,
+    dims: &[usize],
+    start: T,
+    fold: impl Fn(&[f32], usize, usize, &mut [T]) + Sync,
+) -> Result<Option<ColumnValues<T>>> {
     let found = tensor.with_meta(|meta| match meta.dtype {
         DType::F32 => Columns::of(&meta.layout, dims),
         _ => None,
@@ -249,37 +268,38 @@ pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<ColumnSums>
     let dense = tensor.look(|l| Ok(view::reorder(l, &order)))?;
     let elements = Dense::<f32>::new(&dense)?;
     let elements = elements.open()?;
-    let mut sums = memory::filled(elements.len() / length, 0f64)?;
+    let mut values = memory::filled(elements.len() / length, start)?;
     let block = |at: usize| &elements[at * length * columns..(at + 1) * length * columns];
-    let some = |at: usize, sums: &mut [f64]| {
-        vector::add_columns(block(at / columns), columns, at % columns, sums);
+    let some = |at: usize, values: &mut [T]| {
+        fold(block(at / columns), columns, at % columns, values);
         Ok(())
     };
     let width = (16..=COLUMNS).rev().find(|width| columns.is_multiple_of(*width)).unwrap_or(columns);
     if elements.len() < PARALLEL_FROM {
-        sums.chunks_mut(width).enumerate().try_for_each(|(at, sums)| some(at * width, sums))?;
+        values.chunks_mut(width).enumerate().try_for_each(|(at, values)| some(at * width, values))?;
     } else {
-        pool::try_chunks(&mut sums, width, |at, sums| some(at * width, sums))?;
+        pool::try_chunks(&mut values, width, |at, values| some(at * width, values))?;
     }
-    Ok(Some(ColumnSums { sums, kept }))
+    Ok(Some(ColumnValues { values, kept }))
 }
 
-/// Sums of columns, as the columns lie in memory.
-pub struct ColumnSums {
-    sums: Scratch<f64>,
-    /// The dimensions that stay and are longer than 1, the outermost of the sums first.
+/// One value for each column, as the columns lie in memory.
+pub struct ColumnValues<T> {
+    values: Scratch<T>,
+    /// The dimensions that stay and are longer than 1, the outermost of the values first.
     kept: Vec<usize>,
 }
 
-impl ColumnSums {
-    /// What `number` makes of the sums, in a row-major float32 tensor: of one of some sizes that was summed over `dims`.
+impl<T: Copy> ColumnValues<T> {
+    /// What `number` makes of the values, in a row-major float32 tensor: of one of some sizes that was reduced over `dims`.
     pub fn tensor(
         self,
         (sizes, dims): (&[i64], &[usize]),
         keepdim: bool,
-        number: impl Fn(f64) -> f32,
+        number: impl Fn(T) -> f32,
     ) -> Result<Tensor> {
-        let numbers = memory::built(self.sums.len(), |out| out.extend(self.sums.iter().map(|s| number(*s))))?;
+        let numbers =
+            memory::built(self.values.len(), |out| out.extend(self.values.iter().map(|x| number(*x))))?;
         let result = sizes_without(sizes, dims, keepdim);
         if self.kept.is_sorted() {
             return Tensor::from_vec(&numbers, &result);
@@ -287,12 +307,12 @@ impl ColumnSums {
         let inner: Dims = self.kept.iter().map(|d| sizes[*d]).collect();
         let mut order: Vec<usize> = (0..inner.len()).collect();
         order.sort_by_key(|at| self.kept[*at]);
-        let sums = Tensor::from_vec(&numbers, &inner)?;
-        row_major(sums.look(|l| Ok(view::reorder(l, &order)))?)?.reshaped(&result)
+        let values = Tensor::from_vec(&numbers, &inner)?;
+        row_major(values.look(|l| Ok(view::reorder(l, &order)))?)?.reshaped(&result)
     }
 }
 
-/// Columns that are summed: in memory some dimensions that stay, then those that are summed, then others that stay.
+/// Columns that are reduced: in memory some dimensions that stay, then those that are reduced, then others that stay.
 struct Columns {
     /// The dimensions as they lie in memory, the outermost first.
     order: Vec<usize>,
@@ -383,7 +403,7 @@ mod tests {
             let tensor = Tensor::from_vec(&values, &sizes).expect("small");
             let columns = column_sums(&tensor, &dims).expect("host").expect("row-major float32");
             let rows = Rows::new(&tensor, &dims).and_then(|rows| rows.sums()).expect("host");
-            assert_eq!(&columns.sums[..], &rows[..], "{sizes:?} over {dims:?}");
+            assert_eq!(&columns.values[..], &rows[..], "{sizes:?} over {dims:?}");
         }
         // Images whose channels lie innermost.
         let values: Vec<f32> = (0..2 * 5 * 3 * 48).map(|n| (n * 37 % 101) as f32 * 0.125).collect();
@@ -391,7 +411,7 @@ mod tests {
         let images = images.look(|l| Ok(view::reorder(l, &[0, 3, 1, 2]))).expect("a view");
         let columns = column_sums(&images, &[2, 3]).expect("host").expect("channels are columns");
         let rows = Rows::new(&images, &[2, 3]).and_then(|rows| rows.sums()).expect("host");
-        assert_eq!(&columns.sums[..], &rows[..]);
+        assert_eq!(&columns.values[..], &rows[..]);
     }
 
     /// Over the first dimension of images whose channels lie innermost, others come in the order of memory.
@@ -406,6 +426,22 @@ mod tests {
         let rows: Vec<f32> = rows.iter().map(|sum| *sum as f32).collect();
         assert_eq!(sums.sizes().as_slice(), [1, 48, 5, 3]);
         assert_eq!((sums.to_vec::<f32>().expect("float32"), sums.is_contiguous()), (rows, true));
+    }
+
+    #[test]
+    fn extremes_of_columns_are_those_of_rows() {
+        let mut values: Vec<f32> = (0..6 * 5 * 40).map(|n| (n * 37 % 101) as f32 * 0.125 - 6.0).collect();
+        (values[3], values[47], values[88]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
+        let tensor = Tensor::from_vec(&values, &[6, 5, 40]).expect("small");
+        for (dims, smallest) in [(vec![0], false), (vec![1], true), (vec![0, 1], false), (vec![0, 1], true)] {
+            let columns = column_extremes(&tensor, &dims, smallest).expect("host").expect("row-major");
+            let rows = Rows::new(&tensor, &dims).expect("host");
+            let rows = rows.map_f32(|row| vector::extreme_of(row, smallest)).expect("host");
+            let bits = |values: &[f32]| -> Vec<u32> {
+                values.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect()
+            };
+            assert_eq!(bits(&columns.values), bits(&rows), "{dims:?}");
+        }
     }
 
     #[test]

@@ -21,11 +21,50 @@ pub fn sum_wide<R: Real>(values: &[R], f: impl Fn(f64) -> f64) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
+/// The lanes as one, eight beside each other, so that few wait for all before them. Places are known when it is compiled: lanes stay in
+/// registers in the loop before it.
+#[inline(always)]
+fn folded<T: Copy, const N: usize>(lanes: [T; N], fold: impl Fn(T, T) -> T) -> T {
+    const { assert!(N.is_multiple_of(8) && N > 0) };
+    let mut eight: [T; 8] = std::array::from_fn(|at| lanes[at]);
+    for part in 1..N / 8 {
+        for (at, x) in eight.iter_mut().enumerate() {
+            *x = fold(*x, lanes[part * 8 + at]);
+        }
+    }
+    let [a, b, c, d, e, f, g, h] = eight;
+    fold(fold(fold(a, b), fold(c, d)), fold(fold(e, f), fold(g, h)))
+}
+
 /// The sum of a row, in double precision.
 pub fn sum(row: &[f32]) -> f64 {
     wide_loops(
         #[inline(always)]
         || sum_wide(row, |x| x),
+    )
+}
+
+/// Products kept at once by [`product`]: the four vectors of eight lanes in which PyTorch multiplies long rows, so that what overflows
+/// on the way does so as there.
+const PRODUCTS: usize = 32;
+
+/// The product of a row, each step rounded.
+pub fn product(row: &[f32]) -> f32 {
+    wide_loops(
+        #[inline(always)]
+        || {
+            let mut lanes = [1f32; PRODUCTS];
+            let chunks = row.chunks_exact(PRODUCTS);
+            let rest = chunks.remainder();
+            for chunk in chunks {
+                for (lane, x) in lanes.iter_mut().zip(chunk) {
+                    *lane *= x;
+                }
+            }
+            let vectors = |at: usize| lanes.iter().skip(at).step_by(8).fold(1.0, |p, x| p * x);
+            let product = (0..8).map(vectors).fold(1.0, |p: f32, x| p * x);
+            rest.iter().fold(product, |p, x| p * x)
+        },
     )
 }
 
@@ -57,6 +96,39 @@ pub fn add_columns(values: &[f32], columns: usize, first: usize, sums: &mut [f64
     );
 }
 
+/// Folds the largest elements of columns into `most`, as [`add_columns`] does their sums; NaN is larger than all.
+pub fn most_of_columns(values: &[f32], columns: usize, first: usize, most: &mut [f32]) {
+    wide_loops(
+        #[inline(always)]
+        || extremes_of_columns(values, (columns, first), most, |m, x| x > m),
+    );
+}
+
+/// The same of the smallest ones; NaN is smaller than all.
+pub fn least_of_columns(values: &[f32], columns: usize, first: usize, least: &mut [f32]) {
+    wide_loops(
+        #[inline(always)]
+        || extremes_of_columns(values, (columns, first), least, |m, x| x < m),
+    );
+}
+
+#[inline(always)]
+fn extremes_of_columns(
+    values: &[f32],
+    (columns, first): (usize, usize),
+    found: &mut [f32],
+    beats: impl Fn(f32, f32) -> bool,
+) {
+    let width = found.len();
+    let mut row = 0;
+    while let Some(line) = values.get(row * columns + first..).and_then(|line| line.get(..width)) {
+        for (m, x) in found.iter_mut().zip(line) {
+            *m = if beats(*m, *x) | x.is_nan() { *x } else { *m };
+        }
+        row += 1;
+    }
+}
+
 /// The first in the order that `beats` gives of the elements that are numbers; `worst` where there is none.
 #[inline(always)]
 fn extreme(row: &[f32], worst: f32, beats: impl Fn(f32, f32) -> bool) -> f32 {
@@ -71,13 +143,24 @@ fn extreme(row: &[f32], worst: f32, beats: impl Fn(f32, f32) -> bool) -> f32 {
             *lane = better(*lane, *x);
         }
     }
-    lanes.into_iter().fold(worst, better)
+    folded(lanes, better)
 }
 
 /// The largest element that is a number; minus infinity where there is none.
 #[inline(always)]
 fn largest(row: &[f32]) -> f32 {
     extreme(row, f32::NEG_INFINITY, |x, m| x > m)
+}
+
+/// The largest (or smallest) element; NaN if there is one, and the worst of all of an empty row.
+pub fn extreme_of(row: &[f32], smallest: bool) -> f32 {
+    wide_loops(
+        #[inline(always)]
+        || match smallest {
+            true => extreme(row, f32::INFINITY, |x, m| (x < m) | x.is_nan()),
+            false => extreme(row, f32::NEG_INFINITY, |x, m| (x > m) | x.is_nan()),
+        },
+    )
 }
 
 /// The place of the first largest (or smallest) element; of the first NaN if there is one. 0 of an empty row.
@@ -141,6 +224,53 @@ fn exponentials(row: &[f32], out: &mut [f32]) -> (f32, f64) {
     (most, sum_wide(out, |x| x))
 }
 
+/// The logarithm of the sum of exponentials, each counted `times`; `log` makes the logarithm.
+pub fn log_sum_exp(row: &[f32], times: f64, log: impl Fn(f64) -> f64) -> f32 {
+    let most = wide_loops(
+        #[inline(always)]
+        || largest(row),
+    );
+    if most.is_infinite() {
+        // Of minus infinity alone, or NaN beside it; infinity is the sum of all that has it.
+        return if row.iter().any(|x| x.is_nan()) { f32::NAN } else { most };
+    }
+    let total = wide_loops(
+        #[inline(always)]
+        || {
+            let mut lanes = [0f64; LANES / 2];
+            let chunks = row.chunks_exact(LANES / 2);
+            let rest: f64 = chunks.remainder().iter().map(|x| f64::from(exp_of_negative(*x - most))).sum();
+            for chunk in chunks {
+                for (lane, x) in lanes.iter_mut().zip(chunk) {
+                    *lane += f64::from(exp_of_negative(*x - most));
+                }
+            }
+            lanes.iter().sum::<f64>() + rest
+        },
+    );
+    (f64::from(most) + log(total * times)) as f32
+}
+
+/// The square of the distance of two rows of one length.
+pub fn squared_distance(x: &[f32], y: &[f32]) -> f32 {
+    wide_loops(
+        #[inline(always)]
+        || {
+            let mut lanes = [0f32; LANES];
+            let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+            let rest = xs.remainder().iter().zip(ys.remainder());
+            let rest: f32 = rest.map(|(x, y)| (x - y) * (x - y)).sum();
+            for (x, y) in xs.zip(ys) {
+                for at in 0..LANES {
+                    let d = x[at] - y[at];
+                    lanes[at] = d.mul_add(d, lanes[at]);
+                }
+            }
+            folded(lanes, |x, y| x + y) + rest
+        },
+    )
+}
+
 /// Exponentials over their sum.
 pub fn softmax(row: &[f32], out: &mut [f32]) {
     wide_loops(
@@ -149,6 +279,51 @@ pub fn softmax(row: &[f32], out: &mut [f32]) {
             let (_, total) = exponentials(row, out);
             let factor = (1.0 / total) as f32;
             out.iter_mut().for_each(|y| *y *= factor);
+        },
+    );
+}
+
+/// Columns that [`softmax_columns`] takes at a time, so that what it keeps of each stays in the first-level cache.
+const TILE: usize = 128;
+
+/// Softmax of each column of rows of `columns` elements that lie one after the other; its logarithm where `log` makes that of the sum.
+pub fn softmax_columns(values: &[f32], columns: usize, out: &mut [f32], log: Option<fn(f64) -> f32>) {
+    wide_loops(
+        #[inline(always)]
+        || {
+            for first in (0..columns).step_by(TILE) {
+                let width = TILE.min(columns - first);
+                let (mut most, mut totals) = ([f32::NEG_INFINITY; TILE], [0f64; TILE]);
+                let (most, totals) = (&mut most[..width], &mut totals[..width]);
+                for row in values.chunks_exact(columns) {
+                    for (m, x) in most.iter_mut().zip(&row[first..first + width]) {
+                        *m = if *x > *m { *x } else { *m };
+                    }
+                }
+                for (row, out) in values.chunks_exact(columns).zip(out.chunks_exact_mut(columns)) {
+                    let (row, out) = (&row[first..first + width], &mut out[first..first + width]);
+                    for (((x, y), m), total) in row.iter().zip(out).zip(&*most).zip(&mut *totals) {
+                        *y = exp_of_negative(*x - *m);
+                        *total += f64::from(*y);
+                    }
+                }
+                let mut last = [0f32; TILE];
+                let last = &mut last[..width];
+                for (last, total) in last.iter_mut().zip(&*totals) {
+                    *last = log.map_or((1.0 / total) as f32, |log| log(*total));
+                }
+                for (row, out) in values.chunks_exact(columns).zip(out.chunks_exact_mut(columns)) {
+                    let (row, out) = (&row[first..first + width], &mut out[first..first + width]);
+                    match log {
+                        None => out.iter_mut().zip(&*last).for_each(|(y, factor)| *y *= factor),
+                        Some(_) => {
+                            for (((x, y), m), log) in row.iter().zip(out).zip(&*most).zip(&*last) {
+                                *y = (*x - *m) - *log;
+                            }
+                        }
+                    }
+                }
+            }
         },
     );
 }
@@ -294,6 +469,63 @@ mod tests {
         assert_eq!(exp_of_negative(0.0), 1.0);
         assert_eq!(exp_of_negative(f32::NEG_INFINITY), 0.0);
         assert!(exp_of_negative(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn extremes_products_and_distances_of_rows_are_those_of_their_elements() {
+        for length in [0usize, 1, 7, 32, 33, 64, 100, 700] {
+            let row: Vec<f32> = (0..length).map(|n| 1.0 + ((n * 37 % 101) as f32 - 50.0) * 0.001).collect();
+            let other: Vec<f32> = row.iter().rev().map(|x| x * 1.5).collect();
+            let wide = |row: &[f32]| row.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
+            let product: f64 = wide(&row).iter().product();
+            assert!((f64::from(super::product(&row)) / product - 1.0).abs() < 1e-4);
+            let squares: f64 = wide(&row).iter().zip(wide(&other)).map(|(x, y)| (x - y) * (x - y)).sum();
+            assert!((f64::from(squared_distance(&row, &other)) - squares).abs() <= 1e-5 * squares);
+            let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            assert_eq!(extreme_of(&row, false), most);
+            assert_eq!(extreme_of(&row.iter().map(|x| -x).collect::<Vec<f32>>(), true), -most);
+            if let Some(last) = length.checked_sub(1) {
+                let mut row = row.clone();
+                row[last] = f32::NAN;
+                assert!(extreme_of(&row, false).is_nan() && extreme_of(&row, true).is_nan());
+            }
+        }
+    }
+
+    #[test]
+    fn logarithms_of_sums_know_infinities() {
+        let row: Vec<f32> = (0..77).map(|n| n as f32 * 0.25 - 9.0).collect();
+        let wanted = row.iter().map(|x| f64::from(*x).exp()).sum::<f64>().ln();
+        assert!((f64::from(log_sum_exp(&row, 1.0, f64::ln)) - wanted).abs() < 1e-5);
+        assert!((f64::from(log_sum_exp(&row, 3.0, f64::ln)) - wanted - 3f64.ln()).abs() < 1e-5);
+        let with = |x: f32| log_sum_exp(&[&row[..], &[x]].concat(), 1.0, f64::ln);
+        assert_eq!(with(f32::INFINITY), f32::INFINITY);
+        assert!(with(f32::NAN).is_nan());
+        assert!((f64::from(with(f32::NEG_INFINITY)) - wanted).abs() < 1e-5);
+        assert_eq!(log_sum_exp(&[f32::NEG_INFINITY; 40], 1.0, f64::ln), f32::NEG_INFINITY);
+        assert!(log_sum_exp(&[f32::INFINITY, f32::NAN], 1.0, f64::ln).is_nan());
+        assert_eq!(log_sum_exp(&[], 1.0, f64::ln), f32::NEG_INFINITY);
+    }
+
+    #[test]
+    fn softmax_of_columns_is_that_of_rows() {
+        for (rows, columns) in [(1, 16), (5, 300), (21, 128), (7, 129)] {
+            let values: Vec<f32> = (0..rows * columns).map(|n| (n * 37 % 101) as f32 * 0.25 - 9.0).collect();
+            for log in [None, Some((|total: f64| total.ln() as f32) as fn(f64) -> f32)] {
+                let mut out = vec![0.0; values.len()];
+                softmax_columns(&values, columns, &mut out, log);
+                for c in 0..columns {
+                    let column: Vec<f32> = values.iter().skip(c).step_by(columns).copied().collect();
+                    let mut wanted = vec![0.0; rows];
+                    match log {
+                        None => softmax(&column, &mut wanted),
+                        Some(log) => log_softmax(&column, &mut wanted, log),
+                    }
+                    let found = out.iter().skip(c).step_by(columns);
+                    assert!(found.zip(&wanted).all(|(y, wanted)| (y - wanted).abs() <= 2e-6 * wanted.abs()));
+                }
+            }
+        }
     }
 
     #[test]
