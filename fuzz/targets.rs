@@ -6,11 +6,12 @@ pub mod engines;
 #[path = "programs.rs"]
 pub mod programs;
 
-use flambeau::backends::cache::{KEY_BYTES, KernelCache, Key, LIMIT, entry};
+use flambeau::backends::cache::{DiskCache, KEY_BYTES, Key, Kind, LIMIT, entry};
 use flambeau::diag::{Diagnostic, ErrorKind, Result, Source};
 use flambeau::dialects::{Laws, Registry, Strictness};
 use flambeau::frontend::archive::{Archive, DebugRanges, Limits, pickle, write};
 use flambeau::frontend::script;
+use flambeau::ir::bytecode::Outside;
 use flambeau::ir::{
     self, NoLaws, ParseOptions, PrintOptions, parse_module, parse_schema, parse_type, verify_module,
 };
@@ -35,6 +36,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("schema", schema),
     ("type", type_text),
     ("graph", graph),
+    ("bytecode", bytecode),
     ("mlir", mlir),
     ("passes", one_pass),
     ("rules", rules),
@@ -186,14 +188,25 @@ fn pickle_machine(data: &[u8]) {
     assert_eq!(pickle::write(&again), written, "writing is a fixed point");
 }
 
+/// Graphs as bytes. Whatever is read is written alike, and prints.
+fn bytecode(data: &[u8]) {
+    let mut outside = Outside { tensors: Vec::new(), sources: vec![Source::new("<fuzz>", "x = 1\ny = 2\n")] };
+    let Some(graph) = ir::bytecode::read(data, &outside) else { return };
+    let text = graph.to_string();
+    let Some(bytes) = ir::bytecode::write(&graph, &mut outside) else { return };
+    let again = ir::bytecode::read(&bytes, &outside).expect("what is written is read");
+    assert_eq!(again.to_string(), text, "what is read is what was written");
+    assert_eq!(ir::bytecode::write(&again, &mut outside), Some(bytes), "it is written alike");
+}
+
 /// Files of the cache of compiled kernels. An input that starts with an even byte is a file as it is; to one that starts with an
 /// odd byte its checksum is added, so that it does not stop the fuzzer at the door.
 fn kernel(data: &[u8]) {
     let Some((mode, rest)) = data.split_first() else { return };
     let file = if mode % 2 == 0 { rest.to_vec() } else { entry::sealed(rest.to_vec()) };
-    let Ok(read) = entry::decode(&file) else { return };
-    assert_eq!(entry::encode(&read), file, "what is read is what was written");
-    assert!(entry::decode(&file[..file.len() - 1]).is_err(), "a file that is cut is none");
+    let Ok(read) = entry::decode(Kind::Kernels, &file) else { return };
+    assert_eq!(entry::encode(Kind::Kernels, &read), file, "what is read is what was written");
+    assert!(entry::decode(Kind::Kernels, &file[..file.len() - 1]).is_err(), "a file that is cut is none");
 }
 
 /// The key of the kernel that is asked for, and of another one in the same folder.
@@ -206,7 +219,7 @@ fn cache(data: &[u8]) {
     let [what, low, high, code @ ..] = data else { return };
     let place = usize::from(u16::from_le_bytes([*low, *high]));
     let scratch = Scratch::new();
-    let cache = KernelCache::new(scratch.0.join("kernels"), LIMIT);
+    let cache = DiskCache::new(Kind::Kernels, scratch.0.join("kernels"), LIMIT);
     let path = |key: &Key| cache.folder().join(format!("{}.kernel", key.hex()));
     cache.put(&KEYS[0], "asked for", code);
     cache.put(&KEYS[1], "another", &[*what; 9]);
@@ -251,9 +264,9 @@ fn cache(data: &[u8]) {
     let listed = cache.list().expect("the folder is its own");
     let own = listed.iter().find(|listed| listed.key == KEYS[0]);
     let found = cache.get(&KEYS[0]);
-    match (&found, entry::decode_for(&bytes, &KEYS[0])) {
+    match (&found, entry::decode_for(Kind::Kernels, &bytes, &KEYS[0])) {
         // With a checksum that fits, the name and the code are what the file says.
-        (Some(found), Ok(entry)) if what % 10 < 7 => assert_eq!(found, entry.code),
+        (Some(found), Ok(entry)) if what % 10 < 7 => assert_eq!(found, entry.content),
         (Some(_), _) => panic!("a file that is not whole was used"),
         (None, _) => assert!(!is_whole, "a whole file was not used"),
     }

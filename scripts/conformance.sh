@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Replays recorded answers of real PyTorch, where they are at hand: FOLDER/conformance/*.jsonl, and folders of a case each
 # (`faults/min*`). Each line of tests/conformance.txt says how many cases must pass at least, which only ever grows; one that
-# names a pipeline runs the programs with it on (`-` for none), and options of `check` may follow.
+# names a pipeline runs the programs with it on (`-` for none), and options of `check` may follow; PLANS in these is an empty folder, one
+# for all lines.
 set -euo pipefail
 
 data=${1:?usage: conformance.sh FOLDER}/conformance
@@ -11,9 +12,15 @@ if [ ! -d "$data" ]; then
     exit 0
 fi
 status=0
+plans=$(mktemp -d)
+trap 'rm -rf "$plans"' EXIT
+kept=" "
 while read -r name least passes options; do
     case "$name" in '' | '#'*) continue ;; esac
     [ "$passes" = - ] && passes=
+    case "$kept" in *" $name "*) again=yes ;; *) again= ;; esac
+    [[ "$options" == *PLANS* ]] && kept="$kept$name "
+    options=${options/PLANS/$plans}
     log=$(mktemp)
     case "$name" in
     # shellcheck disable=SC2206  # the name is a pattern of folders
@@ -32,6 +39,11 @@ while read -r name least passes options; do
     # A guard that no case has would prove nothing.
     if [[ "$options" == *--fail-guard* ]] && ! grep -q "was made to miss in [1-9]" "$log"; then
         echo "conformance: $name $options: no guard was made to miss" >&2
+        status=1
+    fi
+    # The second time plans are taken that the first one kept.
+    if [ -n "$again" ] && [[ "$options" == *--plan-cache* ]] && ! grep -q "plans of [1-9][0-9]* forms were" "$log"; then
+        echo "conformance: $name $options: no plan was taken from the cache" >&2
         status=1
     fi
     rm -f "$log"

@@ -1,4 +1,4 @@
-//! Compiled kernels on disk, as a user meets them: the program started more than once with a folder of the test's own.
+//! Compiled kernels and plans on disk, as a user meets them: the program started more than once with a folder of the test's own.
 
 use libtest_mimic::{Failed, Trial};
 use std::fs;
@@ -7,8 +7,9 @@ use std::process::{Command, Output};
 
 /// One trial a situation. Without LLVM nothing is compiled.
 pub fn trials() -> Vec<Trial> {
-    let trials: [(&'static str, fn(&Path) -> Result<(), Failed>); 7] = [
+    let trials: [(&'static str, fn(&Path) -> Result<(), Failed>); 8] = [
         ("a_second_process_compiles_nothing", second_process),
+        ("a_second_process_runs_no_passes_of_plans", plans),
         ("warm_fills_it", warm),
         ("it_can_be_turned_off", off),
         ("damaged_files_are_found_and_removed", damaged),
@@ -64,7 +65,11 @@ fn expect(output: &Output, status: i32, pieces: &[&str]) -> Result<String, Faile
 }
 
 fn kernels(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
-    let files = fs::read_dir(folder.join("cache/kernels"))?;
+    files(&folder.join("cache/kernels"))
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
+    let files = fs::read_dir(folder)?;
     let mut files: Vec<PathBuf> = files.map(|file| Ok(file?.path())).collect::<std::io::Result<_>>()?;
     files.sort();
     Ok(files)
@@ -98,10 +103,57 @@ fn second_process(folder: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
+fn plans(folder: &Path) -> Result<(), Failed> {
+    let printed =
+        expect(&run(folder, &["--time"])?, 0, &["cache of plans: 0 loaded, 1 not there, 1 written"])?;
+    let reported = ["1 of these from the cache", "cache of plans: 1 loaded, 0 not there, 0 written"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
+    let listed = expect(&flambeau(folder, &["cache", "list"]).output()?, 0, &["2 kernels, ", "1 plan, "])?;
+    if !listed.lines().any(|line| line.ends_with("ago  f")) {
+        return Err(format!("no plan of f:\n{listed}").into());
+    }
+    // Another number of threads or another kind of arguments is another plan.
+    expect(
+        &run(folder, &["--time", "--threads=3"])?,
+        0,
+        &["cache of plans: 0 loaded, 1 not there, 1 written"],
+    )?;
+    let other =
+        ["run", "f.py", "--entry=f", "--input", "x=float32[3,65]", "--input", "y=float32[17]", "--time"];
+    expect(&flambeau(folder, &other).output()?, 0, &["cache of plans: 0 loaded, 1 not there, 1 written"])?;
+    // A changed program is another one.
+    fs::write(folder.join("f.py"), PROGRAM.replace("+ 1.0", "- 1.0"))?;
+    let changed = run(folder, &["--time"])?;
+    let changed = expect(&changed, 0, &["cache of plans: 0 loaded, 1 not there, 1 written"])?;
+    let without = expect(&run(folder, &["--no-cache"])?, 0, &[])?;
+    equal(&changed, &without)?;
+    fs::write(folder.join("f.py"), PROGRAM)?;
+    for file in files(&folder.join("cache/plans"))? {
+        let mut bytes = fs::read(&file)?;
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&file, bytes)?;
+    }
+    let reported = ["cache of plans: 0 loaded, 0 not there, 1 written, 1 damaged"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
+    let reported = ["its checksum does not fit its content; removed", "4 plans checked, 3 not used"];
+    expect(&flambeau(folder, &["cache", "verify"]).output()?, 1, &reported)?;
+    expect(&flambeau(folder, &["cache", "clear"]).output()?, 0, &["removed 1 plan, "])?;
+    Ok(())
+}
+
 fn warm(folder: &Path) -> Result<(), Failed> {
     let words: Vec<&str> = ["warm"].into_iter().chain(CALL).collect();
-    expect(&flambeau(folder, &words).output()?, 0, &["f.py: 2 kernels compiled, 0 were there"])?;
-    expect(&flambeau(folder, &words).output()?, 0, &["f.py: 0 kernels compiled, 2 were there"])?;
+    expect(
+        &flambeau(folder, &words).output()?,
+        0,
+        &["f.py: 2 kernels compiled, 0 were there; 1 plan kept, 0 were there;"],
+    )?;
+    expect(
+        &flambeau(folder, &words).output()?,
+        0,
+        &["f.py: 0 kernels compiled, 2 were there; 0 plans kept, 1 were there;"],
+    )?;
     expect(&run(folder, &["--time"])?, 0, &["0 kernels compiled"])?;
     let off = flambeau(folder, &words).env("FLAMBEAU_CACHE", "off").output()?;
     expect(&off, 1, &["the cache of compiled kernels is off"])?;

@@ -73,7 +73,7 @@ mod _flambeau {
 /// What the module has besides its classes and functions.
 fn start(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Where FLAMBEAU_CACHE says; nothing is opened before something is compiled.
-    cache::install(Place::of_environment().cache());
+    cache::install(Place::of_environment().caches());
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::add_to(module)
 }

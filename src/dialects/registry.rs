@@ -159,6 +159,11 @@ impl Registry {
         Arc::clone(&BUILTIN)
     }
 
+    /// Whether nothing was added to the built-in ops, or to what is kept with them.
+    pub fn is_builtin(&self) -> bool {
+        Arc::ptr_eq(&self.derived.0, &BUILTIN.derived.0)
+    }
+
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();

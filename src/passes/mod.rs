@@ -236,7 +236,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,repeat{max=4}(constant-propagation-immutable-types,fold-dicts),autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("specialize", "dissolve-groups,inline-meanings{layers},repeat{max=2}(freeze-attributes,constant-propagation-immutable-types),remove-dropout,functionalize-containers{loops=false},propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,remove-mutation{exact},dce-graph"),
+    ("specialize", "dissolve-groups,inline-meanings{layers},repeat{max=2}(freeze-attributes,constant-propagation-immutable-types),dce-graph,remove-dropout,functionalize-containers{loops=false},propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,remove-mutation{exact},dce-graph"),
     ("device-plan", "specialize,decompose-norms,fold-constants,cse,propagate-shapes,dce-graph,fuse{alone}"),
     ("layers", "fuse-attention,fuse-layers,assign-layouts,place-parts,chain-layers,dce-graph,fuse"),
     ("plan", "specialize,layers"),

@@ -6,6 +6,7 @@
 pub mod budget;
 pub mod host;
 pub mod limits;
+pub mod machine;
 pub mod memory;
 pub mod names;
 mod once;

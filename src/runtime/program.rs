@@ -8,6 +8,7 @@ use super::constants::Constants;
 use super::executor::{Call, Executor, Making, Plan, PlanReport};
 use super::{before_run, interpreter};
 use crate::autodiff::Tape;
+use crate::backends::cache::DiskCache;
 use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
@@ -76,6 +77,8 @@ struct Setting {
     max_kept: Option<u64>,
     /// Plans for kinds of arguments that differ in sizes alone, where runs do not say it.
     static_plans: Option<usize>,
+    /// Where plans are kept on disk, in place of the cache of the process.
+    disk: Option<Arc<DiskCache>>,
     limits: Limits,
 }
 
@@ -234,6 +237,13 @@ impl Program {
         self.with_module(Arc::clone(&self.0.module), Setting { limits: limits.clone(), ..self.setting() })
     }
 
+    /// The same program with a cache of plans on disk of its own ([`crate::backends::cache::Kind::Plans`]), in place of that of the
+    /// process.
+    pub fn keeping_plans_in(&self, cache: Arc<DiskCache>) -> Program {
+        let setting = Setting { disk: Some(cache), ..self.setting() };
+        self.with_module(Arc::clone(&self.0.module), setting)
+    }
+
     /// What became of the fusion groups of all runs so far. Programs made of this one count for themselves.
     pub fn fusion_report(&self) -> FusionReport {
         self.0.fusion.report()
@@ -258,6 +268,7 @@ impl Program {
             strict_fusion: inner.strict_fusion,
             max_kept: inner.executor.as_ref().and_then(Executor::max_kept),
             static_plans: inner.executor.as_ref().and_then(Executor::static_plans),
+            disk: inner.executor.as_ref().and_then(Executor::own_disk),
             limits: inner.limits.clone(),
         }
     }
@@ -571,6 +582,7 @@ impl Inner {
                 Executor::new(forced.clone(), device.is_some(), kinds, setting.contract)
                     .keeping_at_most(setting.max_kept)
                     .with_static_plans(setting.static_plans)
+                    .with_disk(setting.disk)
             }),
             device,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),

@@ -20,6 +20,7 @@ pub mod pointwise;
 mod pool;
 mod promote;
 mod quantizer;
+mod reads;
 mod resident;
 mod scalar;
 mod shared;
@@ -43,6 +44,7 @@ pub use promote::{
     Operand, Rank, check_promotion, check_promotions, common_dtype, promote_types, result_type,
 };
 pub use quantizer::Quantizer;
+pub use reads::Moment;
 pub use resident::{DeviceBuffer, DeviceMemory, impatiently};
 pub use scalar::Scalar;
 pub use storage::{HostBytes, Pin, ReadBytes, Storage, WriteBytes};

@@ -5,6 +5,7 @@
 //! Owned memory is charged to the budget of the thread that asks for it and credited when it is freed.
 
 use super::foreign::Foreign;
+use super::reads::LastRead;
 use super::resident::{DeviceBuffer, DeviceMemory, Mirror, may_wait};
 use super::shared::{Blocked, Exclusive, Shared};
 use crate::diag::{Diagnostic, Result};
@@ -37,6 +38,8 @@ struct Inner {
     pins: AtomicU64,
     /// A copy on a device.
     mirror: Mutex<Option<Box<Mirror>>>,
+    /// When it was opened last.
+    last_read: LastRead,
 }
 
 /// Bytes that are owned elsewhere, unchanged and in place as long as this lives.
@@ -265,8 +268,8 @@ impl Storage {
         let nbytes = AtomicUsize::new(host.nbytes);
         let content = Shared::new(host);
         let (version, ended, pins) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let mirror = Mutex::default();
-        Storage(Arc::new(Inner { content, nbytes, alignment, version, ended, pins, mirror }))
+        let (mirror, last_read) = (Mutex::default(), LastRead::new());
+        Storage(Arc::new(Inner { content, nbytes, alignment, version, ended, pins, mirror, last_read }))
     }
 
     /// Makes room for `nbytes` bytes; what is there stays, new bytes are zero. All tensors over the storage go on sharing it.
@@ -394,6 +397,10 @@ impl Storage {
         drop(self.begin_write());
     }
 
+    pub(super) fn last_read(&self) -> &LastRead {
+        &self.0.last_read
+    }
+
     fn begin_write(&self) -> Written<'_> {
         self.0.version.fetch_add(1, Ordering::Relaxed);
         Written(&self.0.ended)
@@ -401,6 +408,7 @@ impl Storage {
 
     /// Opens host memory for reading, as it is now: what is written later does not show in it.
     pub fn read(&self) -> Result<ReadBytes> {
+        self.0.last_read.note();
         let mut host = self.content()?;
         if matches!(host.content, Content::Away(..)) {
             drop(self.open()?);
@@ -436,6 +444,7 @@ impl Storage {
 
     /// The content, on the host, for this thread alone.
     fn open(&self) -> Result<Exclusive<'_, Host>> {
+        self.0.last_read.note();
         let copy = |host: &Host| match &host.content {
             Content::Away(buffer, charge) => {
                 let content = Content::Away(Arc::clone(buffer), Arc::clone(charge));

@@ -1,9 +1,9 @@
-//! `flambeau cache`: what is in the folder of compiled kernels; and `--no-cache`, the same for every command that compiles.
+//! `flambeau cache`: what is in the folders of compiled kernels and of plans; and `--no-cache`, the same for every command that compiles.
 
 use super::cli::usage;
 use super::io::Io;
 use super::table::{Table, bytes};
-use crate::backends::cache::{self, KernelCache, LIMIT, Listed, Place};
+use crate::backends::cache::{self, Caches, DiskCache, Kind, LIMIT, Listed, Place};
 use crate::diag::{Diagnostic, Result};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ pub struct Options {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// List kernels: key, bytes, how long ago it was used, what it computes from which buffers
+    /// List kernels and plans: key, bytes, how long ago it was used, what it computes from which buffers
     List(Folder),
-    /// Remove all kernels
+    /// Remove all kernels and plans
     Clear(Folder),
     /// Check every file and remove what is damaged; exit status 1 if something was
     Verify(Folder),
@@ -29,109 +29,141 @@ enum What {
 
 #[derive(Args, Debug)]
 struct Folder {
-    /// The folder of kernels [default: that of FLAMBEAU_CACHE, else of the user's caches]
+    /// A folder of kernels, or of plans [default: both in that of FLAMBEAU_CACHE, else of the user's caches]
     folder: Option<PathBuf>,
 }
 
-/// Whether a command keeps compiled kernels on disk.
+/// Whether a command keeps compiled kernels and plans on disk.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct CacheOptions {
-    /// Compile all kernels anew, and keep none on disk
+    /// Compile all kernels and make all plans anew, and keep none on disk
     #[arg(long)]
     no_cache: bool,
 }
 
 impl CacheOptions {
-    /// Sets the cache of this process. A command that runs inside of another program (`lit`) leaves it alone.
+    /// Sets the caches of this process. A command that runs inside of another program (`lit`) leaves them alone.
     pub fn set(self, io: &Io<'_>) {
         if io.terminal.process {
-            cache::install(if self.no_cache { None } else { Place::of_environment().cache() });
+            cache::install(if self.no_cache { Caches::default() } else { Place::of_environment().caches() });
         }
     }
 }
 
-/// What became of the cache, for `--time`.
+/// Whether plans of recorded cases are kept on disk.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PlanCacheOptions {
+    /// Take plans from this folder, and put those into it that are not there: a second check examines what the first one kept
+    #[arg(long, value_name = "FOLDER")]
+    plan_cache: Option<PathBuf>,
+}
+
+impl PlanCacheOptions {
+    /// Whether there is a folder.
+    pub fn is_set(&self) -> bool {
+        self.plan_cache.is_some()
+    }
+
+    /// Sets the caches of this process, where a folder is given.
+    pub fn set(&self, io: &Io<'_>) {
+        if let Some(folder) = self.plan_cache.as_ref().filter(|_| io.terminal.process) {
+            let plans = Some(DiskCache::new(Kind::Plans, io.path(folder), LIMIT));
+            cache::install(Caches { kernels: None, plans });
+        }
+    }
+}
+
+/// What became of the caches, for `--time`.
 pub fn report() -> String {
-    cache::installed().map_or(String::new(), |cache| cache.report().to_text(cache.folder()))
+    let caches = [Kind::Kernels, Kind::Plans].into_iter().filter_map(cache::installed);
+    caches.map(|cache| cache.report().to_text(&cache)).collect()
 }
 
 /// Runs the command. Gives whether all is well with the files.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    match &options.what {
-        What::List(folder) => list(&folder.open(io)?, io),
-        What::Clear(folder) => clear(&folder.open(io)?, io),
-        What::Verify(folder) => verify(&folder.open(io)?, io),
+    let (folder, does): (_, fn(&DiskCache, &mut Io<'_>) -> Result<bool>) = match &options.what {
+        What::List(folder) => (folder, list),
+        What::Clear(folder) => (folder, clear),
+        What::Verify(folder) => (folder, verify),
+    };
+    let mut well = true;
+    for cache in folder.open(io)? {
+        well &= does(&cache, io)?;
     }
+    Ok(well)
 }
 
 impl Folder {
-    fn open(&self, io: &Io<'_>) -> Result<KernelCache> {
-        let place = match &self.folder {
-            Some(folder) => Place::Folder(io.path(folder)),
-            None => Place::of_environment(),
-        };
-        match place {
-            Place::Folder(folder) => Ok(KernelCache::new(folder, LIMIT)),
-            Place::Off => Err(usage("there is no cache: FLAMBEAU_CACHE is off, or there is no home folder")
-                .hint("name its folder")),
+    /// The caches of the environment, or the one in a folder; what an unknown folder is of, its name says.
+    fn open(&self, io: &Io<'_>) -> Result<Vec<DiskCache>> {
+        if let Some(folder) = &self.folder {
+            let folder = io.path(folder);
+            let is_of_plans = folder.file_name().is_some_and(|name| name == Kind::Plans.folder());
+            let kind = if is_of_plans { Kind::Plans } else { Kind::Kernels };
+            return Ok(vec![DiskCache::new(kind, folder, LIMIT)]);
         }
+        let Caches { kernels: Some(kernels), plans: Some(plans) } = Place::of_environment().caches() else {
+            return Err(usage("there is no cache: FLAMBEAU_CACHE is off, or there is no home folder")
+                .hint("name its folder"));
+        };
+        Ok(vec![kernels, plans])
     }
 }
 
-fn list(cache: &KernelCache, io: &mut Io<'_>) -> Result<bool> {
-    let kernels = cache.list()?;
+fn list(cache: &DiskCache, io: &mut Io<'_>) -> Result<bool> {
+    let listed = cache.list()?;
     let now = SystemTime::now();
-    let mut table = Table::new(["key", ">size", ">used", "kernel"]);
-    for kernel in &kernels {
-        let age = now.duration_since(kernel.used).unwrap_or_default();
-        let name = kernel.name.clone().unwrap_or_else(|why| format!("not used: {why}"));
-        table.row([short(kernel), bytes(kernel.bytes), ago(age), name]);
+    let mut table = Table::new(["key", ">size", ">used", cache.kind().noun()]);
+    for entry in &listed {
+        let age = now.duration_since(entry.used).unwrap_or_default();
+        let name = entry.name.clone().unwrap_or_else(|why| format!("not used: {why}"));
+        table.row([short(entry), bytes(entry.bytes), ago(age), name]);
     }
-    if !kernels.is_empty() {
+    if !listed.is_empty() {
         io.print(&table.to_string());
     }
-    let total: u64 = kernels.iter().map(|kernel| kernel.bytes).sum();
+    let total: u64 = listed.iter().map(|entry| entry.bytes).sum();
     io.message(&format!(
         "{}, {} in {}\n",
-        counted(kernels.len() as u64),
+        counted(listed.len() as u64, cache.kind()),
         bytes(total),
         cache.folder().display()
     ));
     Ok(true)
 }
 
-fn clear(cache: &KernelCache, io: &mut Io<'_>) -> Result<bool> {
+fn clear(cache: &DiskCache, io: &mut Io<'_>) -> Result<bool> {
     let removed = cache.clear()?;
-    let (kernels, size) = (counted(removed.kernels), bytes(removed.bytes));
-    io.message(&format!("removed {kernels}, {size}, from {}\n", cache.folder().display()));
+    let (entries, size) = (counted(removed.entries, cache.kind()), bytes(removed.bytes));
+    io.message(&format!("removed {entries}, {size}, from {}\n", cache.folder().display()));
     Ok(true)
 }
 
-fn verify(cache: &KernelCache, io: &mut Io<'_>) -> Result<bool> {
-    let kernels = cache.list()?;
+fn verify(cache: &DiskCache, io: &mut Io<'_>) -> Result<bool> {
+    let listed = cache.list()?;
     let mut faults = 0u64;
-    for kernel in &kernels {
-        let Err(why) = &kernel.name else { continue };
+    for entry in &listed {
+        let Err(why) = &entry.name else { continue };
         faults += 1;
-        let removed = match cache.remove(kernel) {
+        let removed = match cache.remove(entry) {
             Ok(()) => "removed".to_string(),
             Err(error) => format!("and cannot be removed: {error}"),
         };
-        io.message(&format!("{}: {why}; {removed}\n", short(kernel)));
+        io.message(&format!("{}: {why}; {removed}\n", short(entry)));
     }
-    let checked = counted(kernels.len() as u64);
+    let checked = counted(listed.len() as u64, cache.kind());
     io.message(&format!("{checked} checked, {faults} not used, in {}\n", cache.folder().display()));
     Ok(faults == 0)
 }
 
-/// Prefix of a key that identifies kernels for users.
-fn short(kernel: &Listed) -> String {
-    kernel.key.hex()[..16].to_string()
+/// Prefix of a key that identifies kernels and plans for users.
+fn short(entry: &Listed) -> String {
+    entry.key.hex()[..16].to_string()
 }
 
-/// `1 kernel`, `2 kernels`.
-pub fn counted(n: u64) -> String {
-    format!("{n} kernel{}", if n == 1 { "" } else { "s" })
+/// `1 kernel`, `2 plans`.
+pub fn counted(n: u64, kind: Kind) -> String {
+    format!("{n} {}{}", kind.noun(), if n == 1 { "" } else { "s" })
 }
 
 /// An age in its largest unit.
@@ -145,10 +177,11 @@ fn ago(age: Duration) -> String {
     }
 }
 
-/// The cache that a command needs which does nothing else than fill it.
-pub fn required() -> Result<Arc<KernelCache>> {
-    cache::installed().ok_or_else(|| {
-        Diagnostic::input("the cache of compiled kernels is off, so that nothing could be kept")
-            .hint("FLAMBEAU_CACHE names its folder; within another program there is none")
-    })
+/// The caches that a command needs which does nothing else than fill them: of kernels, and of plans.
+pub fn required() -> Result<[Arc<DiskCache>; 2]> {
+    match [Kind::Kernels, Kind::Plans].map(cache::installed) {
+        [Some(kernels), Some(plans)] => Ok([kernels, plans]),
+        _ => Err(Diagnostic::input("the cache of compiled kernels is off, so that nothing could be kept")
+            .hint("FLAMBEAU_CACHE names its folder; within another program there is none")),
+    }
 }

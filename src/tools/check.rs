@@ -4,7 +4,9 @@
 //! is `passed`, `wrong` (another answer than recorded), `unsupported` (a named feature or operator is missing),
 //! `error` (anything else that failed, panics included) or `skipped`.
 
+use super::cache::PlanCacheOptions;
 use super::case::{Case, Raises, compare, decode, encode};
+pub use super::check_outcome::{Form, Outcome, Status};
 use super::check_strides::{Order, ordered};
 use super::gradients::{self, Learned};
 use super::inputs::InputOptions;
@@ -65,6 +67,8 @@ pub struct Options {
     pub(super) plans: PlanOptions,
     #[command(flatten)]
     pub(super) guards: GuardOptions,
+    #[command(flatten)]
+    plan_cache: PlanCacheOptions,
     #[command(flatten)]
     pub(super) inputs: InputOptions,
     /// The function of a model to call
@@ -232,60 +236,10 @@ impl Configuration {
     }
 }
 
-/// A form in which a case carries its program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
-    /// A saved archive.
-    Pt,
-    /// TorchScript source.
-    Source,
-    /// Graph text.
-    Graph,
-}
-
-/// How a case or a form of it came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// Nothing of it can run alone.
-    Skipped,
-    /// The recorded answer.
-    Passed,
-    /// Something that it needs is missing, and is named.
-    Unsupported,
-    /// It failed.
-    Error,
-    /// Another answer.
-    Wrong,
-}
-
-/// What one form of a case gave.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Which form.
-    pub form: Form,
-    /// How it came out.
-    pub status: Status,
-    /// Why it failed or was skipped.
-    pub message: String,
-    /// The program's own answer, encoded.
-    pub returns: Option<Json>,
-    /// Or what it raised.
-    pub raises: Option<Raises>,
-    /// Its arguments after the call.
-    pub args_after: Vec<Json>,
-    /// What it printed.
-    pub stdout: String,
-    /// What became of its fusion groups.
-    pub fusion: FusionReport,
-    /// What became of its calls, where it has plans.
-    pub plans: PlanReport,
-    /// Gradients and training, where the case asks for them.
-    pub learned: Learned,
-}
-
 /// Runs the command; gives whether no case failed.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     options.threads.set();
+    options.plan_cache.set(io);
     let (mut cases, mut graphs) = (Vec::new(), Vec::new());
     let reading = options.limits.watch();
     let (mut folders, mut models_hold) = (Vec::new(), true);
@@ -407,6 +361,10 @@ fn report(
         let (all, asked) = (misses.len(), misses.iter().filter(|misses| **misses > 0).count());
         let _ = writeln!(text, "guard {number} was made to miss in {asked} of {all} forms");
     }
+    if options.plan_cache.is_set() {
+        let taken = outcomes.iter().flatten().filter(|outcome| outcome.plans.from_disk > 0).count();
+        let _ = writeln!(text, "plans of {taken} forms were in the cache");
+    }
     let verdicts: Vec<Status> =
         outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).collect();
     let count = |status| verdicts.iter().filter(|v| **v == status).count();
@@ -477,6 +435,8 @@ pub(super) fn plans_json(report: &PlanReport) -> Json {
         "evicted": report.evicted,
         "recording": report.recording,
         "open": report.open,
+        "from_disk": report.from_disk,
+        "not_put_on_disk": report.unkept,
         "kept_bytes": report.kept_bytes,
         "packed": report.packed,
         "shared_packs": report.shared_packs,

@@ -1,5 +1,5 @@
-//! `flambeau warm`: compiles what a model needs for certain arguments and keeps it on disk, so that the next process compiles
-//! nothing. It calls the model once, as `run` would, and throws the answer away.
+//! `flambeau warm`: compiles what a model needs for certain arguments and keeps it on disk with its plans, so that the next process
+//! compiles nothing. It calls the model once, as `run` would, and throws the answer away.
 
 use super::cache::{self, CacheOptions};
 use super::inputs::{self, InputOptions};
@@ -8,7 +8,7 @@ use super::load::load_shown;
 use super::numerics::Numerics;
 use super::prepare::{self, PlanOptions};
 use super::threads::ThreadOptions;
-use crate::backends::cache::CacheReport;
+use crate::backends::cache::{CacheReport, Kind};
 use crate::diag::Result;
 use crate::dialects::Run;
 use clap::Args;
@@ -48,7 +48,7 @@ pub struct Options {
 /// Runs the command. Gives whether all that was compiled is kept.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     CacheOptions::default().set(io);
-    let cache = cache::required()?;
+    let caches = cache::required()?;
     options.threads.set();
     let run = Run::silent();
     run.set_grad_enabled(options.grad);
@@ -69,18 +69,38 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     )?;
     let program = options.plans.apply(program, &options.passes);
     let arguments = given.values(options.seed, io.directory)?;
-    let (before, begin) = (cache.report(), Instant::now());
+    let reports = || caches.each_ref().map(|cache| cache.report());
+    let (before, begin) = (reports(), Instant::now());
     let answer = program.run(&entry, arguments, &run);
-    let (report, time) = (cache.report(), begin.elapsed());
+    let (after, time) = (reports(), begin.elapsed());
     answer?;
-    let CacheReport { loaded, written, unwritten, .. } = report;
-    let there = loaded - before.loaded;
-    let compiled = written + unwritten - before.written - before.unwritten;
+    let [kernels, plans] = [0, 1].map(|n| Became::between(&before[n], &after[n]));
     io.print(&format!(
-        "{name}: {} compiled, {there} were there; the call took {:.1} ms\n",
-        cache::counted(compiled),
+        "{name}: {} compiled, {} were there; {} kept, {} were there; the call took {:.1} ms\n",
+        cache::counted(kernels.made, Kind::Kernels),
+        kernels.there,
+        cache::counted(plans.made, Kind::Plans),
+        plans.there,
         time.as_secs_f64() * 1e3
     ));
-    io.message(&report.to_text(cache.folder()));
-    Ok(unwritten == before.unwritten)
+    caches.iter().zip(&after).for_each(|(cache, report)| io.message(&report.to_text(cache)));
+    Ok(kernels.is_kept && plans.is_kept)
+}
+
+/// What became of a cache during the call.
+struct Became {
+    made: u64,
+    there: u64,
+    /// Whether all that was made is kept.
+    is_kept: bool,
+}
+
+impl Became {
+    fn between(before: &CacheReport, after: &CacheReport) -> Became {
+        Became {
+            made: after.written + after.unwritten - before.written - before.unwritten,
+            there: after.loaded - before.loaded,
+            is_kept: after.unwritten == before.unwritten,
+        }
+    }
 }

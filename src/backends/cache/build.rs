@@ -1,6 +1,6 @@
-//! Which build of Flambeau this is, as far as kernels are concerned: its version, and a fingerprint of the sources that decide
-//! what machine code a kernel becomes. Taken when Flambeau is compiled, so that code of an older generator is never run by a newer
-//! one of the same version.
+//! Which build of Flambeau this is. As far as kernels are concerned: its version, and a fingerprint of the sources that decide
+//! what machine code a kernel becomes. As far as plans are: a fingerprint of all sources, rules and tables, which `build.rs` makes.
+//! Taken when Flambeau is compiled, so that nothing of an older build is ever used by a newer one of the same version.
 
 use std::sync::LazyLock;
 
@@ -55,6 +55,11 @@ pub(super) fn identity() -> &'static str {
     static IDENTITY: LazyLock<String> =
         LazyLock::new(|| format!("flambeau {} {FINGERPRINT:032x}", env!("CARGO_PKG_VERSION")));
     &IDENTITY
+}
+
+/// This build with all that passes are made of.
+pub(super) fn sources() -> &'static str {
+    concat!("flambeau ", env!("CARGO_PKG_VERSION"), " ", env!("FINGERPRINT_OF_SOURCES"))
 }
 
 #[cfg(test)]

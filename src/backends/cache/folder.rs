@@ -1,10 +1,10 @@
-//! The folder of the cache: who may have written there, files read and written whole, the oldest removed. What is in a file is
+//! The folder of a cache: who may have written there, files read and written whole, the oldest removed. What is in a file is
 //! checked by [`super::entry`].
 //!
 //! Anyone who can write there decides what code runs. So the folder must belong to this user, no one else may write to it, and
 //! the same is asked of each file once it is open, whatever became of the folder meanwhile.
 
-use super::entry::{self, Fault, MAX_FILE};
+use super::entry::{self, Fault, Kind, MAX_FILE};
 use super::key::Key;
 use crate::diag::files;
 use std::fs::{File, Metadata};
@@ -12,8 +12,6 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The end of a kernel's file name; before it stands its key.
-const END: &str = "kernel";
 /// The end of the name of a file that is being written.
 const DRAFT: &str = "draft";
 /// From this age on a draft is that of a process that died.
@@ -21,7 +19,7 @@ const STALE: Duration = Duration::from_secs(3600);
 /// A file that was used is marked as used, unless that was done so recently.
 const MARKED: Duration = Duration::from_secs(600);
 
-/// Why a kernel was not read.
+/// Why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Miss {
     /// There is no file.
@@ -83,9 +81,9 @@ fn check_owner(_: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the kernel of a key is.
-pub(super) fn place(folder: &Path, key: &Key) -> PathBuf {
-    folder.join(format!("{}.{END}", key.hex()))
+/// Where the file of a key is.
+pub(super) fn place(kind: Kind, folder: &Path, key: &Key) -> PathBuf {
+    folder.join(format!("{}.{}", key.hex(), kind.noun()))
 }
 
 /// The bytes of the file at a place, and whether it is due to be marked as used.
@@ -111,9 +109,9 @@ fn open(path: &Path) -> Result<(File, Metadata), Miss> {
     Ok((file, about))
 }
 
-/// The bytes of a kernel's file.
-pub(super) fn read(folder: &Path, key: &Key) -> Result<Vec<u8>, Miss> {
-    let (file, about) = open(&place(folder, key))?;
+/// The bytes of a key's file.
+pub(super) fn read(kind: Kind, folder: &Path, key: &Key) -> Result<Vec<u8>, Miss> {
+    let (file, about) = open(&place(kind, folder, key))?;
     let mut bytes = Vec::new();
     let reserved = bytes.try_reserve_exact(about.len() as usize);
     let read = reserved.is_ok().then(|| (&file).take(MAX_FILE).read_to_end(&mut bytes));
@@ -122,7 +120,7 @@ pub(super) fn read(folder: &Path, key: &Key) -> Result<Vec<u8>, Miss> {
         Some(Err(error)) => return Err(Miss::Foreign(error.to_string())),
         None => return Err(Miss::Foreign("not enough memory for it".into())),
     }
-    entry::decode_for(&bytes, key).map_err(Miss::Damaged)?;
+    entry::decode_for(kind, &bytes, key).map_err(Miss::Damaged)?;
     let now = SystemTime::now();
     let since = about.modified().ok().and_then(|used| now.duration_since(used).ok());
     if since.is_none_or(|since| since > MARKED) {
@@ -132,17 +130,17 @@ pub(super) fn read(folder: &Path, key: &Key) -> Result<Vec<u8>, Miss> {
     Ok(bytes)
 }
 
-/// Writes a kernel's file to a temporary name and renames it: concurrent readers see the old or the new file, complete.
-pub(super) fn write(folder: &Path, key: &Key, bytes: &[u8]) -> std::io::Result<()> {
+/// Writes a key's file to a temporary name and renames it: concurrent readers see the old or the new file, complete.
+pub(super) fn write(kind: Kind, folder: &Path, key: &Key, bytes: &[u8]) -> std::io::Result<()> {
     let draft = files::create_in(folder, &key.hex(), DRAFT, bytes)?;
-    std::fs::rename(&draft, place(folder, key)).inspect_err(|_| {
+    std::fs::rename(&draft, place(kind, folder, key)).inspect_err(|_| {
         // What cannot be removed now is removed when it is stale.
         let _ = std::fs::remove_file(&draft);
     })
 }
 
 /// The files of the cache in the order of their names, and how many bytes they have. Other files do not belong to the cache.
-pub(super) fn all(folder: &Path) -> std::io::Result<Vec<FileOf>> {
+pub(super) fn all(kind: Kind, folder: &Path) -> std::io::Result<Vec<FileOf>> {
     let mut files = Vec::new();
     for file in std::fs::read_dir(folder)? {
         let path = file?.path();
@@ -150,7 +148,7 @@ pub(super) fn all(folder: &Path) -> std::io::Result<Vec<FileOf>> {
             continue;
         };
         let key = match end {
-            END => match Key::from_hex(stem) {
+            end if end == kind.noun() => match Key::from_hex(stem) {
                 None => continue,
                 key => key,
             },
@@ -167,23 +165,23 @@ pub(super) fn all(folder: &Path) -> std::io::Result<Vec<FileOf>> {
 }
 
 /// Removes what is stale, and if there are more bytes than `limit` the files that were used longest ago, by name where that was
-/// at once, until an eighth of it is free; never the kernel `kept`. Gives how many kernels went and how many bytes are left.
-pub(super) fn trim(folder: &Path, limit: u64, kept: &Key) -> std::io::Result<(u64, u64)> {
+/// at once, until an eighth of it is free; never that of `kept`. Gives how many went and how many bytes are left.
+pub(super) fn trim(kind: Kind, folder: &Path, limit: u64, kept: &Key) -> std::io::Result<(u64, u64)> {
     let now = SystemTime::now();
-    let (mut kernels, drafts): (Vec<FileOf>, Vec<FileOf>) =
-        all(folder)?.into_iter().partition(|file| file.key.is_some());
+    let (mut files, drafts): (Vec<FileOf>, Vec<FileOf>) =
+        all(kind, folder)?.into_iter().partition(|file| file.key.is_some());
     for draft in drafts {
         if now.duration_since(draft.used).is_ok_and(|age| age > STALE) {
             // Another process may have been faster.
             let _ = std::fs::remove_file(&draft.path);
         }
     }
-    let (mut left, mut evicted) = (kernels.iter().map(|file| file.bytes).sum::<u64>(), 0);
+    let (mut left, mut evicted) = (files.iter().map(|file| file.bytes).sum::<u64>(), 0);
     if left <= limit {
         return Ok((evicted, left));
     }
-    kernels.sort_by(|a, b| (a.used, &a.path).cmp(&(b.used, &b.path)));
-    for file in kernels.iter().filter(|file| file.key.as_ref() != Some(kept)) {
+    files.sort_by(|a, b| (a.used, &a.path).cmp(&(b.used, &b.path)));
+    for file in files.iter().filter(|file| file.key.as_ref() != Some(kept)) {
         if left <= limit - limit / 8 {
             break;
         }

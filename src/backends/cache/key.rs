@@ -30,7 +30,7 @@ pub struct Target<'a> {
     pub version: (u32, u32, u32),
 }
 
-/// The name of a kernel's machine code.
+/// The name of a kernel's machine code, or of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; KEY_BYTES]);
 
@@ -50,6 +50,17 @@ impl Key {
         [major, minor, patch].into_iter().for_each(|n| out.number(u64::from(*n)));
         out.kernel(kernel);
         Key(Sha256::digest(&out.0).into())
+    }
+
+    /// The key of a plan, by all that it is made of, as this build of Flambeau makes it.
+    pub fn of_plan(made_of: &[&[u8]]) -> Key {
+        let mut hash = Sha256::new();
+        // A border that moves between two parts changes the key.
+        for part in [build::sources().as_bytes()].iter().chain(made_of) {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        Key(hash.finalize().into())
     }
 
     /// A key by its bytes.

@@ -1,15 +1,16 @@
-//! Compiled kernels on disk, so that a second process compiles none: by what a kernel is, for which machine, by which LLVM and
-//! which build of Flambeau (docs/cache.md).
+//! Compiled kernels and optimized graphs of plans on disk, so that a second process makes none of them: by what they are made of,
+//! for which machine, by which LLVM and which build of Flambeau (docs/cache.md).
 //!
-//! The cache is a convenience and never a condition: a file that is missing, damaged, of others or of another build is a miss,
-//! a folder that cannot be written to is not written to, and all of that is counted. It knows bytes of object code by keys; what
-//! links and runs them is the backend. No model can put anything there.
+//! A cache is a convenience and never a condition: a file that is missing, damaged, of others or of another build is a miss,
+//! a folder that cannot be written to is not written to, and all of that is counted. It knows bytes by keys; what
+//! links and runs object code is the backend, what reads graphs the executor. No model can put machine code there.
 
 mod build;
 pub mod entry;
 mod folder;
 mod key;
 
+pub use entry::Kind;
 pub use key::{KEY_BYTES, Key, Target, describe, kernel_bytes};
 
 use crate::diag::{Diagnostic, ErrorKind, Result};
@@ -25,8 +26,9 @@ use std::time::SystemTime;
 /// Default capacity of a cache in bytes.
 pub const LIMIT: u64 = 512 << 20;
 
-/// A folder of compiled kernels.
-pub struct KernelCache {
+/// A folder of what was compiled, of one kind.
+pub struct DiskCache {
+    kind: Kind,
     folder: PathBuf,
     limit: u64,
     /// Whether the folder may be used, asked once.
@@ -47,25 +49,25 @@ pub struct KernelCache {
 /// What became of a cache in this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheReport {
-    /// Kernels that were read instead of compiled.
+    /// What was read instead of made.
     pub loaded: u64,
-    /// Kernels that were not there.
+    /// What was not there.
     pub missed: u64,
     /// Files that were not what had been written.
     pub damaged: u64,
     /// Files that others may have written, or that are not files.
     pub foreign: u64,
-    /// Kernels that were written.
+    /// What was written.
     pub written: u64,
-    /// Kernels that were not written, as the folder does not allow it.
+    /// What was not written, as the folder does not allow it.
     pub unwritten: u64,
-    /// Kernels that were removed to make room.
+    /// What was removed to make room.
     pub evicted: u64,
     /// Why the folder is not used at all.
     pub refused: Option<String>,
 }
 
-/// A kernel of a cache, as `flambeau cache list` shows it.
+/// A file of a cache, as `flambeau cache list` shows it.
 #[derive(Clone, Debug)]
 pub struct Listed {
     /// Under which it is found.
@@ -74,7 +76,7 @@ pub struct Listed {
     pub bytes: u64,
     /// When it was used last, give or take ten minutes.
     pub used: SystemTime,
-    /// What it computes; or why its file is not used.
+    /// What it computes, or the function of a plan; or why its file is not used.
     pub name: Result<String, String>,
     path: PathBuf,
 }
@@ -82,18 +84,18 @@ pub struct Listed {
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Kernels.
-    pub kernels: u64,
+    /// Kernels or plans.
+    pub entries: u64,
     /// Of their files, and of files that were never finished.
     pub bytes: u64,
 }
 
-/// Where the cache of a process is said to be.
+/// Where the caches of a process are said to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In no folder.
     Off,
-    /// In this one.
+    /// In folders below this one.
     Folder(PathBuf),
 }
 
@@ -111,34 +113,50 @@ impl Place {
                 .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
                 .map(|root| root.join("flambeau")),
         };
-        root.map_or(Place::Off, |root| Place::Folder(root.join("kernels")))
+        root.map_or(Place::Off, Place::Folder)
     }
 
-    /// The cache there, of at most [`LIMIT`] bytes.
-    pub fn cache(self) -> Option<KernelCache> {
+    /// The folder of a kind.
+    pub fn folder(&self, kind: Kind) -> Option<PathBuf> {
         match self {
             Place::Off => None,
-            Place::Folder(folder) => Some(KernelCache::new(folder, LIMIT)),
+            Place::Folder(root) => Some(root.join(kind.folder())),
         }
+    }
+
+    /// The caches there, of at most [`LIMIT`] bytes each.
+    pub fn caches(&self) -> Caches {
+        let cache = |kind| self.folder(kind).map(|folder| DiskCache::new(kind, folder, LIMIT));
+        Caches { kernels: cache(Kind::Kernels), plans: cache(Kind::Plans) }
     }
 }
 
-static INSTALLED: RwLock<Option<Arc<KernelCache>>> = RwLock::new(None);
-
-/// Sets the cache of this process's own LLVM backend from now on; None disables it, as at the start.
-pub fn install(cache: Option<KernelCache>) {
-    *INSTALLED.write() = cache.map(Arc::new);
+/// What a process keeps on disk.
+#[derive(Default)]
+pub struct Caches {
+    /// Machine code, of its own LLVM backend.
+    pub kernels: Option<DiskCache>,
+    /// Graphs of plans.
+    pub plans: Option<DiskCache>,
 }
 
-/// The cache that is set.
-pub fn installed() -> Option<Arc<KernelCache>> {
-    INSTALLED.read().clone()
+static INSTALLED: RwLock<[Option<Arc<DiskCache>>; 2]> = RwLock::new([None, None]);
+
+/// Sets the caches of this process from now on; none at the start.
+pub fn install(caches: Caches) {
+    *INSTALLED.write() = [caches.kernels, caches.plans].map(|cache| cache.map(Arc::new));
 }
 
-impl KernelCache {
-    /// The cache in a folder, which is made when first needed, of at most `limit` bytes.
-    pub fn new(folder: PathBuf, limit: u64) -> KernelCache {
-        KernelCache {
+/// The cache of a kind that is set.
+pub fn installed(kind: Kind) -> Option<Arc<DiskCache>> {
+    INSTALLED.read()[kind as usize].clone()
+}
+
+impl DiskCache {
+    /// The cache of a kind in a folder, which is made when first needed, of at most `limit` bytes.
+    pub fn new(kind: Kind, folder: PathBuf, limit: u64) -> DiskCache {
+        DiskCache {
+            kind,
             folder,
             limit,
             ready: OnceLock::new(),
@@ -154,17 +172,22 @@ impl KernelCache {
         }
     }
 
+    /// What it keeps.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The object code of a key, if it is there and as it was written.
+    /// The content of a key, if it is there and as it was written.
     pub fn get(&self, key: &Key) -> Option<Vec<u8>> {
         if self.ready().is_err() {
             return None;
         }
-        let bytes = match folder::read(&self.folder, key) {
+        let bytes = match folder::read(self.kind, &self.folder, key) {
             Ok(bytes) => bytes,
             Err(miss) => {
                 count(match miss {
@@ -175,20 +198,26 @@ impl KernelCache {
                 return None;
             }
         };
-        let code = entry::decode_for(&bytes, key).ok()?.code.to_vec();
+        let content = entry::decode_for(self.kind, &bytes, key).ok()?.content.to_vec();
         count(&self.loaded);
-        Some(code)
+        Some(content)
     }
 
-    /// The code that was given for a key is of no use after all: counts it as damaged. What is compiled instead takes its place.
+    /// What was given for a key is of no use after all: counts it as damaged. What is made instead takes its place.
     pub fn spoiled(&self) {
         self.loaded.fetch_sub(1, Ordering::Relaxed);
         count(&self.damaged);
     }
 
-    /// Keeps object code under a key, with a name for people, where the folder allows it.
-    pub fn put(&self, key: &Key, name: &str, code: &[u8]) {
-        match self.write(key, &entry::encode(&Entry { key: *key, name, code })) {
+    /// What was given for a key is whole, and not what was asked for: counts it as not there.
+    pub fn refused(&self) {
+        self.loaded.fetch_sub(1, Ordering::Relaxed);
+        count(&self.missed);
+    }
+
+    /// Keeps content under a key, with a name for people, where the folder allows it.
+    pub fn put(&self, key: &Key, name: &str, content: &[u8]) {
+        match self.write(key, &entry::encode(self.kind, &Entry { key: *key, name, content })) {
             true => count(&self.written),
             false => count(&self.unwritten),
         }
@@ -200,7 +229,7 @@ impl KernelCache {
         if refused || length > entry::MAX_FILE.min(self.limit) {
             return false;
         }
-        if let Err(error) = folder::write(&self.folder, key, bytes) {
+        if let Err(error) = folder::write(self.kind, &self.folder, key, bytes) {
             use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
             if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) {
                 self.read_only.store(true, Ordering::Relaxed);
@@ -211,7 +240,7 @@ impl KernelCache {
         let now = known.map(|known| known.saturating_add(length));
         *known = match now {
             Some(now) if now <= self.limit => Some(now),
-            _ => folder::trim(&self.folder, self.limit, key).ok().map(|(evicted, left)| {
+            _ => folder::trim(self.kind, &self.folder, self.limit, key).ok().map(|(evicted, left)| {
                 self.evicted.fetch_add(evicted, Ordering::Relaxed);
                 left
             }),
@@ -238,18 +267,18 @@ impl KernelCache {
         }
     }
 
-    /// Its kernels, by key. Every file is read and checked. Fails for a folder that may not be used; one that is missing has no
-    /// kernels.
+    /// What it has, by key. Every file is read and checked. Fails for a folder that may not be used; one that is missing has
+    /// nothing.
     pub fn list(&self) -> Result<Vec<Listed>> {
-        let kernels = self.files()?.into_iter().filter_map(|file| Some((file.key?, file)));
-        let listed = kernels.map(|(key, file)| {
-            let name = folder::read(&self.folder, &key)
+        let files = self.files()?.into_iter().filter_map(|file| Some((file.key?, file)));
+        let listed = files.map(|(key, file)| {
+            let name = folder::read(self.kind, &self.folder, &key)
                 .map_err(|miss| match miss {
                     Miss::Absent => "it is gone".to_string(),
                     Miss::Damaged(fault) => fault.to_string(),
                     Miss::Foreign(why) => why,
                 })
-                .and_then(|bytes| match entry::decode_for(&bytes, &key) {
+                .and_then(|bytes| match entry::decode_for(self.kind, &bytes, &key) {
                     Ok(entry) => Ok(entry.name.to_string()),
                     Err(fault) => Err(fault.to_string()),
                 });
@@ -258,7 +287,7 @@ impl KernelCache {
         Ok(listed.collect())
     }
 
-    /// Removes a kernel that was listed; a folder in its place only where it is empty.
+    /// Removes what was listed; a folder in its place only where it is empty.
     pub fn remove(&self, listed: &Listed) -> std::io::Result<()> {
         match listed.path.symlink_metadata()?.is_dir() {
             true => std::fs::remove_dir(&listed.path),
@@ -266,13 +295,13 @@ impl KernelCache {
         }
     }
 
-    /// Removes all kernels.
+    /// Removes all that it has.
     pub fn clear(&self) -> Result<Removed> {
         let mut removed = Removed::default();
         for file in self.files()? {
             match std::fs::remove_file(&file.path) {
                 Ok(()) => {
-                    removed.kernels += u64::from(file.key.is_some());
+                    removed.entries += u64::from(file.key.is_some());
                     removed.bytes += file.bytes;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -297,7 +326,7 @@ impl KernelCache {
             named(format!("this folder is not used: {why}"))
                 .hint("what is in it would be run; FLAMBEAU_CACHE names another")
         })?;
-        folder::all(&self.folder).map_err(|error| named(error.to_string()))
+        folder::all(self.kind, &self.folder).map_err(|error| named(error.to_string()))
     }
 }
 
@@ -307,16 +336,20 @@ fn count(counter: &AtomicU64) {
 
 impl CacheReport {
     /// Lines for people; empty where nothing was asked of the cache.
-    pub fn to_text(&self, folder: &Path) -> String {
-        let folder = folder.display();
+    pub fn to_text(&self, cache: &DiskCache) -> String {
+        let folder = cache.folder.display();
+        let cached = match cache.kind {
+            Kind::Kernels => "cache",
+            Kind::Plans => "cache of plans",
+        };
         if let Some(why) = &self.refused {
-            return format!("cache: {folder} is not used: {why}\n");
+            return format!("{cached}: {folder} is not used: {why}\n");
         }
         if *self == CacheReport::default() {
             return String::new();
         }
         let mut out =
-            format!("cache: {} loaded, {} not there, {} written", self.loaded, self.missed, self.written);
+            format!("{cached}: {} loaded, {} not there, {} written", self.loaded, self.missed, self.written);
         for (n, what) in [
             (self.damaged, "damaged"),
             (self.foreign, "not to be trusted"),

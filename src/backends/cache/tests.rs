@@ -31,12 +31,17 @@ fn key(n: u8) -> Key {
     Key::from_bytes([n; KEY_BYTES])
 }
 
-fn cache(folder: &Temporary) -> KernelCache {
-    KernelCache::new(folder.path().join("kernels"), LIMIT)
+fn cache(folder: &Temporary) -> DiskCache {
+    DiskCache::new(Kind::Kernels, folder.path().join("kernels"), LIMIT)
 }
 
-fn file(cache: &KernelCache, key: &Key) -> PathBuf {
-    folder::place(cache.folder(), key)
+/// One that is nowhere, to be named.
+fn named() -> DiskCache {
+    DiskCache::new(Kind::Kernels, "/c".into(), LIMIT)
+}
+
+fn file(cache: &DiskCache, key: &Key) -> PathBuf {
+    folder::place(Kind::Kernels, cache.folder(), key)
 }
 
 #[test]
@@ -89,7 +94,7 @@ fn what_was_written_is_read_by_another() {
     let report = CacheReport { missed: 1, written: 1, ..CacheReport::default() };
     assert_eq!(first.report(), report);
     assert_eq!(second.report(), CacheReport { loaded: 1, missed: 1, ..CacheReport::default() });
-    let text = second.report().to_text(Path::new("/c"));
+    let text = second.report().to_text(&named());
     assert_eq!(text, "cache: 1 loaded, 1 not there, 0 written (/c)\n");
     let listed = second.list().expect("a folder of ours");
     assert_eq!((listed.len(), listed[0].name.as_deref()), (1, Ok("tanh")));
@@ -109,13 +114,13 @@ fn folder_and_files_are_private() {
 /// Every byte of a file, changed in each of its bits, and every length: a miss, and counted.
 #[test]
 fn no_damaged_byte_goes_unseen() {
-    let bytes = encode(&Entry { key: key(1), name: "a name", code: b"some code" });
-    assert_eq!(decode(&bytes).expect("whole").code, b"some code");
+    let bytes = encode(Kind::Kernels, &Entry { key: key(1), name: "a name", content: b"some code" });
+    assert_eq!(decode(Kind::Kernels, &bytes).expect("whole").content, b"some code");
     for at in 0..bytes.len() {
         for bit in 0..8 {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << bit;
-            let fault = decode(&damaged).expect_err("damaged");
+            let fault = decode(Kind::Kernels, &damaged).expect_err("damaged");
             let expected = match at {
                 0..8 => [Fault::Magic; 2],
                 8..12 => [Fault::Version(u32::from_le_bytes(damaged[8..12].try_into().expect("four"))); 2],
@@ -125,17 +130,17 @@ fn no_damaged_byte_goes_unseen() {
             };
             assert!(expected.contains(&fault), "byte {at}: {fault:?}");
         }
-        assert!(decode(&bytes[..at]).is_err(), "cut to {at}");
+        assert!(decode(Kind::Kernels, &bytes[..at]).is_err(), "cut to {at}");
     }
-    assert_eq!(decode(&[&bytes[..], b"x"].concat()), Err(Fault::Length));
-    assert_eq!(decode_for(&bytes, &key(2)), Err(Fault::Key));
+    assert_eq!(decode(Kind::Kernels, &[&bytes[..], b"x"].concat()), Err(Fault::Length));
+    assert_eq!(decode_for(Kind::Kernels, &bytes, &key(2)), Err(Fault::Key));
 }
 
 #[test]
 fn names_are_lines_of_text_and_short() {
     let long = format!("{}\n{}", "ü".repeat(200), "x");
-    let bytes = encode(&Entry { key: key(1), name: &long, code: b"" });
-    assert_eq!(decode(&bytes).expect("whole").name, "ü".repeat(100));
+    let bytes = encode(Kind::Kernels, &Entry { key: key(1), name: &long, content: b"" });
+    assert_eq!(decode(Kind::Kernels, &bytes).expect("whole").name, "ü".repeat(100));
 }
 
 #[test]
@@ -147,7 +152,7 @@ fn damaged_files_are_misses_and_are_replaced() {
     let whole = fs::read(&path).expect("written");
     let mut changed = whole.clone();
     changed[60] ^= 1;
-    let other = encode(&Entry { key: key(2), name: "", code: b"other" });
+    let other = encode(Kind::Kernels, &Entry { key: key(2), name: "", content: b"other" });
     for (n, damaged) in [&changed[..], &whole[..40], b"", &other].into_iter().enumerate() {
         fs::write(&path, damaged).expect("ours");
         assert_eq!(cache.get(&key(1)), None);
@@ -176,7 +181,10 @@ fn what_is_no_file_of_ours_is_a_miss() {
     assert_eq!((cache.get(&key(1)), cache.report().foreign), (None, 2));
     cache.put(&key(1), "", b"code");
     assert_eq!((cache.get(&key(1)), cache.report().unwritten), (None, 1));
-    let drafts = folder::all(cache.folder()).expect("ours").into_iter().filter(|file| file.key.is_none());
+    let drafts = folder::all(Kind::Kernels, cache.folder())
+        .expect("ours")
+        .into_iter()
+        .filter(|file| file.key.is_none());
     assert_eq!(drafts.count(), 0, "nothing half written stays");
     fs::remove_dir(&path).expect("ours");
     // A file that others may write to.
@@ -199,7 +207,7 @@ fn a_folder_that_others_may_write_to_is_refused() {
         cache.put(&key(2), "", b"code");
         let report = cache.report();
         assert_eq!((report.unwritten, report.refused.as_deref()), (1, Some("others may write to it")));
-        assert_eq!(report.to_text(Path::new("/c")), "cache: /c is not used: others may write to it\n");
+        assert_eq!(report.to_text(&named()), "cache: /c is not used: others may write to it\n");
         for error in [cache.list().map(drop), cache.clear().map(drop)] {
             assert!(error.expect_err("refused").message().contains("others may write to it"));
         }
@@ -222,7 +230,7 @@ fn a_folder_of_another_user_is_refused() {
             (path, Some(temporary))
         }
     };
-    let cache = KernelCache::new(folder, LIMIT);
+    let cache = DiskCache::new(Kind::Kernels, folder, LIMIT);
     assert_eq!(cache.get(&key(1)), None);
     assert_eq!(cache.report().refused.as_deref(), Some("it belongs to another user"));
     drop(temporary);
@@ -234,7 +242,7 @@ fn a_folder_that_cannot_be_made_is_no_error() {
     let blocked = folder.path().join("file");
     fs::write(&blocked, b"").expect("ours");
     for path in [blocked.clone(), blocked.join("kernels")] {
-        let cache = KernelCache::new(path, LIMIT);
+        let cache = DiskCache::new(Kind::Kernels, path, LIMIT);
         assert_eq!(cache.get(&key(1)), None);
         cache.put(&key(1), "", b"code");
         assert_eq!(cache.report().unwritten, 1);
@@ -246,8 +254,8 @@ fn a_folder_that_cannot_be_made_is_no_error() {
 fn the_kernels_that_were_used_longest_ago_make_room() {
     let folder = Temporary::new("cache").expect("a folder");
     let code = [7; 1000];
-    let size = encode(&Entry { key: key(0), name: "", code: &code }).len() as u64;
-    let cache = KernelCache::new(folder.path().join("kernels"), 8 * size);
+    let size = encode(Kind::Kernels, &Entry { key: key(0), name: "", content: &code }).len() as u64;
+    let cache = DiskCache::new(Kind::Kernels, folder.path().join("kernels"), 8 * size);
     let now = SystemTime::now();
     for n in 0..8u8 {
         cache.put(&key(n), "", &code);
@@ -284,10 +292,10 @@ fn drafts_of_dead_processes_go() {
     }
     let old = fs::File::options().write(true).open(draft(0)).expect("ours");
     old.set_modified(SystemTime::now() - std::time::Duration::from_secs(7200)).expect("ours");
-    folder::trim(cache.folder(), LIMIT, &key(1)).expect("ours");
+    folder::trim(Kind::Kernels, cache.folder(), LIMIT, &key(1)).expect("ours");
     assert_eq!([draft(0).exists(), draft(1).exists(), other.exists()], [false, true, true]);
     let removed = cache.clear().expect("ours");
-    assert_eq!((removed.kernels, draft(1).exists(), other.exists()), (1, false, true));
+    assert_eq!((removed.entries, draft(1).exists(), other.exists()), (1, false, true));
 }
 
 #[test]
@@ -310,19 +318,19 @@ fn two_writers_at_once_leave_whole_files() {
         let report = cache.report();
         assert_eq!((report.damaged, report.foreign, report.written, report.loaded), (0, 0, 200, 200));
     }
-    assert_eq!(folder::all(one.folder()).expect("ours").len(), 4);
+    assert_eq!(folder::all(Kind::Kernels, one.folder()).expect("ours").len(), 4);
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..300) {
-        let _ = decode(&bytes);
+        let _ = decode(Kind::Kernels, &bytes);
         // The same after a good beginning.
-        let good = encode(&Entry { key: key(1), name: "n", code: b"code" });
+        let good = encode(Kind::Kernels, &Entry { key: key(1), name: "n", content: b"code" });
         let mut mixed = good[..cut.min(good.len())].to_vec();
         mixed.extend_from_slice(&bytes);
-        if let Ok(entry) = decode(&mixed) {
-            prop_assert_eq!(encode(&entry), mixed);
+        if let Ok(entry) = decode(Kind::Kernels, &mixed) {
+            prop_assert_eq!(encode(Kind::Kernels, &entry), mixed);
         }
     }
 }

@@ -16,7 +16,7 @@ mod scalar;
 mod symbol;
 mod warp;
 
-use super::cache::{self, KernelCache, Key};
+use super::cache::{self, DiskCache, Key, Kind};
 use super::{Backend, Executable};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Kernel;
@@ -56,7 +56,7 @@ pub(super) struct Shared {
     machine: Machine,
     jit: Arc<Jit>,
     /// Instead of the cache that is set for the process.
-    own: Option<Arc<KernelCache>>,
+    own: Option<Arc<DiskCache>>,
     /// Kernels that were compiled, both forms of them.
     compiled: AtomicU64,
 }
@@ -68,17 +68,17 @@ struct Linked {
 }
 
 impl Llvm {
-    /// For this computer, with the cache on disk that is set for the process ([`cache::install`]), if there is one.
+    /// For this computer, with the cache of kernels on disk that is set for the process ([`cache::install`]), if there is one.
     pub fn host() -> Result<Llvm> {
         Llvm::with(None)
     }
 
     /// For this computer, with a cache of its own.
-    pub fn cached(cache: Arc<KernelCache>) -> Result<Llvm> {
+    pub fn cached(cache: Arc<DiskCache>) -> Result<Llvm> {
         Llvm::with(Some(cache))
     }
 
-    fn with(own: Option<Arc<KernelCache>>) -> Result<Llvm> {
+    fn with(own: Option<Arc<DiskCache>>) -> Result<Llvm> {
         let compiled = AtomicU64::new(0);
         let shared = Shared { machine: Machine::host(), jit: Jit::new()?, own, compiled };
         Ok(Llvm { shared: Arc::new(shared), kept: Mutex::default() })
@@ -127,7 +127,7 @@ impl Shared {
     }
 
     fn link(&self, kernel: &Kernel, machine: &Machine, key: &Key) -> Result<Linked> {
-        let cache = self.own.clone().or_else(cache::installed);
+        let cache = self.own.clone().or_else(|| cache::installed(Kind::Kernels));
         if let Some(cache) = &cache
             && let Some(object) = cache.get(key)
         {

@@ -1,7 +1,7 @@
 //! Kernels and the cache on disk: the same bits, whatever lies in the folder.
 
 use super::*;
-use crate::backends::cache::{CacheReport, LIMIT};
+use crate::backends::cache::{CacheReport, Kind, LIMIT};
 use crate::backends::{Arg, Buffer, Launch, Memory};
 use crate::dialects::loops;
 use crate::ir::parse_graph;
@@ -47,14 +47,14 @@ fn numbers() -> Vec<f32> {
     (0..1003).map(|n| (n - 500) as f32 / 64.0).collect()
 }
 
-fn open(folder: &Temporary) -> (Arc<KernelCache>, Llvm) {
-    let cache = Arc::new(KernelCache::new(folder.path().join("kernels"), LIMIT));
+fn open(folder: &Temporary) -> (Arc<DiskCache>, Llvm) {
+    let cache = Arc::new(DiskCache::new(Kind::Kernels, folder.path().join("kernels"), LIMIT));
     let llvm = Llvm::cached(Arc::clone(&cache)).expect("starts");
     (cache, llvm)
 }
 
 /// The one file of the cache.
-fn only(cache: &KernelCache) -> PathBuf {
+fn only(cache: &DiskCache) -> PathBuf {
     let mut files = fs::read_dir(cache.folder()).expect("there").map(|file| file.expect("an entry").path());
     let file = files.next().expect("one");
     assert!(files.next().is_none(), "one kernel, one file");

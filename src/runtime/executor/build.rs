@@ -1,7 +1,9 @@
 //! Builds a plan: the function's graph with the types of the arguments, run through the plan's pipeline, made code.
 //! What a plan cannot be made for is said by a reason.
 
+use super::counters::PlanCounters;
 use super::guard::Guards;
+use super::kept::{self, Place};
 use super::making::{self, Maker, Making};
 use super::open::OpenSpec;
 use super::recording::{self, Recording};
@@ -9,6 +11,7 @@ use super::replay::Replay;
 use super::spec;
 use super::updates::Updates;
 use crate::analysis::facts;
+use crate::backends::cache::DiskCache;
 use crate::backends::{Foreseen, compile_ahead};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Composites, Effects, Fact, Registry, Run, Strictness, Variant, fusion};
@@ -20,7 +23,7 @@ use crate::passes::{
 };
 use crate::runtime::code::{self, Action, Code};
 use crate::runtime::packed::Packed;
-use crate::tensor::Tensor;
+use crate::tensor::{Moment, Tensor};
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -63,6 +66,9 @@ pub(super) struct Subject<'a> {
     pub(super) max_kept: Option<u64>,
     /// Which sizes are open, where some are.
     pub(super) open: Option<&'a OpenSpec>,
+    pub(super) counters: &'a PlanCounters,
+    /// Where plans are kept on disk.
+    pub(super) disk: Option<Arc<DiskCache>>,
 }
 
 impl<'a> Subject<'a> {
@@ -114,13 +120,20 @@ fn attempt(
             return Ok(Err(reason));
         }
     }
-    let subject = &Subject { function: folded.as_ref().unwrap_or(subject.function), ..*subject };
+    let disk = subject.disk.clone();
+    let subject = &Subject { function: folded.as_ref().unwrap_or(subject.function), disk, ..*subject };
     if run.grad_enabled()
         && let Some(recorded) = recording::attempt(subject)?
     {
+        if subject.disk.is_some() && recorded.is_ok() {
+            subject.counters.unkept("its calls record gradients");
+        }
         return Ok(recorded);
     }
-    let (graph, guards, making) = optimized(subject, pipeline, run.known_composites())?;
+    let (graph, guards, making) = optimized(subject, (pipeline, true), run.known_composites())?;
+    if making.kept > 0 {
+        subject.counters.from_disk();
+    }
     let graph = Arc::new(graph);
     let context = subject.context_behind(&guards);
     let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
@@ -169,10 +182,11 @@ pub(super) fn compile_groups(graph: &Graph, code: &Code, registry: &Registry) {
     compile_ahead(&foreseen.collect::<Vec<_>>(), registry);
 }
 
-/// The function's graph after a pipeline, guards of what that took for granted, and what passes did.
+/// The function's graph after a pipeline, guards of what that took for granted, and what passes did; what they made is kept on disk
+/// where that is asked for.
 pub(super) fn optimized(
     subject: &Subject<'_>,
-    pipeline: &Pipeline,
+    (pipeline, keeps): (&Pipeline, bool),
     composites: Option<Arc<dyn Composites>>,
 ) -> Result<(Graph, Guards, Making)> {
     let frozen = Arc::new(FrozenAttributes::default());
@@ -195,14 +209,59 @@ pub(super) fn optimized(
     let (mut maker, mut log) = (Maker::default(), Vec::new());
     let mut runner = Runner::new(subject.context.registry, settings, &mut log);
     runner.observe(&mut maker);
-    let done = runner.run(pipeline, &mut module);
+    let done = run_or_read(subject, (pipeline, keeps), &mut module, &mut runner);
     counters.keep_log(&String::from_utf8_lossy(&log));
-    done?;
+    let found = done?;
     let guards = Guards::of(frozen.take(), constants(&subject.function.graph));
     let Some((_, function)) = module.functions.pop() else {
         return Err(Diagnostic::internal("the pipeline of plans removed the function"));
     };
-    Ok((function.graph, guards, maker.done(before, &fired)))
+    let mut making = maker.done(before, &fired);
+    match found {
+        Found::Read(kept) => making.and(kept),
+        Found::Made(Some((place, before, since))) => {
+            let stages = making.stages.get(before..).unwrap_or_default();
+            if let Err(why) = place.write(&function.graph, (stages, &making.rules), since) {
+                subject.counters.unkept(why);
+            }
+        }
+        Found::Made(None) => {}
+    }
+    Ok((function.graph, guards, making))
+}
+
+/// Where the end of a pipeline came from.
+enum Found {
+    /// From disk, with what passes did.
+    Read(Making),
+    /// Passes ran, after this number of others, since this moment; what they made is to be put there.
+    Made(Option<(Place, usize, Moment)>),
+}
+
+/// Runs a pipeline; where a cache has what its end makes of the function, that is read instead, if it is asked for.
+fn run_or_read(
+    subject: &Subject<'_>,
+    (pipeline, keeps): (&Pipeline, bool),
+    module: &mut Module,
+    runner: &mut Runner<'_>,
+) -> Result<Found> {
+    let Some((first, rest)) = kept::split(pipeline).filter(|_| keeps && subject.disk.is_some()) else {
+        runner.run(pipeline, module)?;
+        return Ok(Found::Made(None));
+    };
+    runner.run(&first, module)?;
+    let name = subject.function.name;
+    let place = module.functions.get(&name).and_then(|function| Place::of(subject, &rest, &function.graph));
+    let place = place.and_then(|found| found.map_err(|why| subject.counters.unkept(&why)).ok());
+    if let Some((graph, kept)) = place.as_ref().and_then(Place::read)
+        && let Some(function) = module.functions.get_mut(&name)
+    {
+        function.graph = graph;
+        return Ok(Found::Read(kept));
+    }
+    let (before, since) = (runner.executed(), Moment::now());
+    runner.run(&rest, module)?;
+    Ok(Found::Made(place.map(|place| (place, before, since))))
 }
 
 /// The function alone in its module, its parameters typed by the arguments.

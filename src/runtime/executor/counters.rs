@@ -19,6 +19,8 @@ pub(super) struct PlanCounters {
     recording: AtomicU64,
     open: AtomicU64,
     kept_bytes: AtomicU64,
+    from_disk: AtomicU64,
+    unkept: Reasons,
     unplanned: Reasons,
 }
 
@@ -43,6 +45,10 @@ pub struct PlanReport {
     pub kept_bytes: u64,
     /// Plans that leave sizes open, and take calls with others.
     pub open: u64,
+    /// Plans whose graph was on disk.
+    pub from_disk: u64,
+    /// Plans that are not put on disk though there is a cache, by reason.
+    pub unkept: BTreeMap<String, u64>,
     /// Layers and other constants that were prepared for plans.
     pub packed: u64,
     /// Those that a plan took over from another one.
@@ -64,6 +70,8 @@ impl PlanReport {
         self.evicted += other.evicted;
         self.recording += other.recording;
         self.open += other.open;
+        self.from_disk += other.from_disk;
+        add_reasons(&mut self.unkept, &other.unkept);
         self.kept_bytes += other.kept_bytes;
         self.packed += other.packed;
         self.shared_packs += other.shared_packs;
@@ -85,6 +93,8 @@ impl PlanCounters {
             recording: read(&self.recording),
             open: read(&self.open),
             kept_bytes: read(&self.kept_bytes),
+            from_disk: read(&self.from_disk),
+            unkept: self.unkept.all(),
             packed: 0,
             shared_packs: 0,
             forced_misses: 0,
@@ -112,6 +122,16 @@ impl PlanCounters {
 
     pub(super) fn evicted(&self) {
         self.evicted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a plan whose graph was on disk.
+    pub(super) fn from_disk(&self) {
+        self.from_disk.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a plan that is not put on disk.
+    pub(super) fn unkept(&self, reason: &str) {
+        self.unkept.count(reason);
     }
 
     /// Counts a plan that leaves sizes open.
@@ -158,6 +178,12 @@ impl PlanReport {
             calls(self.hits),
             self.misses,
         );
+        if self.from_disk > 0 {
+            let _ = writeln!(out, "  {} of these from the cache", self.from_disk);
+        }
+        for (reason, n) in &self.unkept {
+            let _ = writeln!(out, "  {n} of these not put into the cache: {reason}");
+        }
         if self.open > 0 {
             let _ = writeln!(out, "  {} of these leave sizes open", self.open);
         }

@@ -17,6 +17,8 @@ pub struct Making {
     pub before: (usize, u64),
     /// Passes in order, those that changed nothing among them.
     pub stages: Vec<Stage>,
+    /// How many of these, the last ones, another process ran: what they made was on disk.
+    pub kept: usize,
     /// How often each rule made two things equal that were not, by name.
     pub rules: Vec<(Arc<str>, usize)>,
 }
@@ -120,7 +122,7 @@ fn kinds<'a>(graphs: impl IntoIterator<Item = &'a Graph>) -> Kinds {
 
 impl Maker {
     pub(super) fn done(self, before: (usize, u64), fired: &FiredRules) -> Making {
-        Making { before, stages: self.stages, rules: fired.all() }
+        Making { before, stages: self.stages, kept: 0, rules: fired.all() }
     }
 }
 
@@ -152,7 +154,14 @@ fn size_of_type(ty: &TensorType) -> Option<u64> {
 }
 
 impl Making {
-    /// How long all passes took.
+    /// What else was done to a graph, by passes that another process ran.
+    pub(super) fn and(&mut self, kept: Making) {
+        self.kept = kept.stages.len();
+        self.stages.extend(kept.stages);
+        self.rules.extend(kept.rules);
+    }
+
+    /// How long all passes took, those on disk not counted.
     pub fn time(&self) -> Duration {
         self.stages.iter().map(|stage| stage.time).sum()
     }

@@ -14,6 +14,9 @@ mod draws;
 mod frozen_tests;
 mod guard;
 mod guarded;
+mod kept;
+#[cfg(test)]
+mod kept_tests;
 mod making;
 mod open;
 #[cfg(test)]
@@ -40,6 +43,7 @@ use super::checks::{Asked, Forced};
 use super::code;
 use super::packed::Packed;
 use super::program::Inner;
+use crate::backends::cache::{self, DiskCache};
 use crate::diag::{Result, Span};
 use crate::dialects::{Contract, GraphId, Run};
 use crate::ir::{Function, Graph, Module, Symbol, Type};
@@ -98,6 +102,8 @@ pub(super) struct Executor {
     static_plans: Option<usize>,
     /// Plans that other threads make.
     pending: Arc<Pending>,
+    /// Where plans are kept on disk, in place of the cache of the process.
+    disk: Option<Arc<DiskCache>>,
 }
 
 /// The plans of a function.
@@ -206,6 +212,7 @@ impl Executor {
             opens: !on_device,
             static_plans: None,
             pending: Arc::default(),
+            disk: None,
         }
     }
 
@@ -217,6 +224,16 @@ impl Executor {
     /// The executor with its own number of plans for kinds of arguments that differ in sizes alone, whatever runs say.
     pub(super) fn with_static_plans(self, static_plans: Option<usize>) -> Executor {
         Executor { static_plans, ..self }
+    }
+
+    /// The executor with a cache of plans on disk of its own.
+    pub(super) fn with_disk(self, disk: Option<Arc<DiskCache>>) -> Executor {
+        Executor { disk, ..self }
+    }
+
+    /// That cache.
+    pub(super) fn own_disk(&self) -> Option<Arc<DiskCache>> {
+        self.disk.clone()
     }
 
     /// That number.
@@ -444,7 +461,20 @@ impl Executor {
         let packed = &self.packed;
         let max_kept = self.max_kept;
         let open = if let Spec::Open(open) = &slot.spec { Some(&**open) } else { None };
-        let subject = Subject { module, function, instance, arguments, context, packed, max_kept, open };
+        let (counters, disk) =
+            (&self.counters, self.own_disk().or_else(|| cache::installed(cache::Kind::Plans)));
+        let subject = Subject {
+            module,
+            function,
+            instance,
+            arguments,
+            context,
+            packed,
+            max_kept,
+            open,
+            counters,
+            disk,
+        };
         let updates = self.updates.as_ref().filter(|_| open.is_none() && updates::may_update(&subject));
         let pipeline = updates.unwrap_or(&self.pipeline).as_ref().map_err(Clone::clone)?;
         let built = build::build(&subject, (pipeline, updates.is_some()), run)?;

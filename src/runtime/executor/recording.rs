@@ -80,7 +80,7 @@ pub struct Recording {
 /// The plan of a call that is recorded, or why there is none; None where nothing requires grad.
 pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, String>>> {
     let (mut graph, mut guards, mut making) =
-        optimized(subject, FREEZE.as_ref().map_err(Clone::clone)?, None)?;
+        optimized(subject, (FREEZE.as_ref().map_err(Clone::clone)?, false), None)?;
     if !guards.any_requires_grad() && !subject.arguments.iter().any(requires_grad) {
         return Ok(None);
     }
