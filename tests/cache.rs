@@ -155,6 +155,14 @@ fn warm(folder: &Path) -> Result<(), Failed> {
         &["f.py: 0 kernels compiled, 2 were there; 0 plans kept, 1 were there;"],
     )?;
     expect(&run(folder, &["--time"])?, 0, &["0 kernels compiled"])?;
+    // What is not kept says why.
+    let dialect = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/quant.dialect");
+    let added = flambeau(folder, &words).args(["--dialect", dialect]).output()?;
+    expect(
+        &added,
+        0,
+        &["0 plans kept, 0 were there;", "1 plan not kept: ops, rules or lowerings were added"],
+    )?;
     let off = flambeau(folder, &words).env("FLAMBEAU_CACHE", "off").output()?;
     expect(&off, 1, &["the cache of compiled kernels is off"])?;
     expect(&flambeau(folder, &["cache", "clear"]).output()?, 0, &["removed 2 kernels, "])?;

@@ -83,6 +83,9 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         plans.there,
         time.as_secs_f64() * 1e3
     ));
+    for (reason, n) in &program.plan_report().unkept {
+        io.message(&format!("{} not kept: {reason}\n", cache::counted(*n, Kind::Plans)));
+    }
     caches.iter().zip(&after).for_each(|(cache, report)| io.message(&report.to_text(cache)));
     Ok(kernels.is_kept && plans.is_kept)
 }

@@ -252,7 +252,7 @@ fn run_or_read(
     runner.run(&first, module)?;
     let name = subject.function.name;
     let place = module.functions.get(&name).and_then(|function| Place::of(subject, &rest, &function.graph));
-    let place = place.and_then(|found| found.map_err(|why| subject.counters.unkept(&why)).ok());
+    let place = place.and_then(|found| found.map_err(|why| subject.counters.unkept(why)).ok());
     if let Some((graph, kept)) = place.as_ref().and_then(Place::read)
         && let Some(function) = module.functions.get_mut(&name)
     {

@@ -91,9 +91,12 @@ struct StageText {
 impl Place {
     /// Where the plan is that `rest` makes of a graph without attributes. None where there is no cache; an error says why a plan of
     /// this kind is not kept.
-    pub(super) fn of(subject: &Subject<'_>, rest: &Pipeline, graph: &Graph) -> Option<Result<Place, String>> {
-        let cache = subject.disk.clone()?;
-        Some(Place::find(cache, subject, rest, graph).map_err(str::to_string))
+    pub(super) fn of(
+        subject: &Subject<'_>,
+        rest: &Pipeline,
+        graph: &Graph,
+    ) -> Option<Result<Place, &'static str>> {
+        Some(Place::find(subject.disk.clone()?, subject, rest, graph))
     }
 
     fn find(
@@ -216,7 +219,8 @@ impl Place {
         rest.is_empty().then_some(outside)
     }
 
-    /// Keeps what passes made since a moment, with what each did and the rules that fired. The error says why it is not kept; that the folder does not allow it is counted there.
+    /// Keeps what passes made since a moment, with what each did and the rules that fired. The error says why it is not kept; that
+    /// the folder does not allow it is counted by the cache.
     pub(super) fn write(
         &self,
         graph: &Graph,
