@@ -8,7 +8,7 @@ use inkwell::support::get_llvm_version;
 use inkwell::targets::{
     CodeModel, InitializationConfig, RelocMode, Target, TargetMachine, TargetMachineOptions, TargetTriple,
 };
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 /// Vector registers of the widest type that an iteration of a vector loop fills.
 const REGISTERS: u32 = 2;
@@ -34,9 +34,19 @@ pub(super) enum Kind {
 }
 
 static INITIALIZE: Once = Once::new();
+static REGISTER: OnceLock<fn()> = OnceLock::new();
+
+/// Says how LLVM's options and targets are registered, in a program that is linked so that they are not at its start. Runs
+/// once, before LLVM is used for the first time. Only the first call counts.
+pub fn register_by(register: fn()) {
+    let _ = REGISTER.set(register);
+}
 
 fn initialize() {
     INITIALIZE.call_once(|| {
+        if let Some(register) = REGISTER.get() {
+            register();
+        }
         Target::initialize_x86(&InitializationConfig::default());
         Target::initialize_nvptx(&InitializationConfig::default());
     });

@@ -28,6 +28,7 @@ use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::FileType;
 use machine::Machine;
+pub use machine::register_by;
 use orc::{Code, Jit};
 use parking_lot::Mutex;
 use std::sync::Arc;
