@@ -82,23 +82,28 @@ impl AliasDb {
         }
         let forward = graph.is_before(op, anchor);
         let step = |at: OpId| if forward { graph.next(at) } else { graph.prev(at) };
+        // The op that moves passes the anchor, or stays on this side of it with what it takes along.
+        let passes = forward == (side == Side::After);
+        let target = self.footprint(graph, registry, anchor);
         let mut moving = vec![self.footprint(graph, registry, op)];
+        // Where it stays on this side, only what it takes along has to pass.
+        if passes && !self.may_swap(graph, &moving[0], &target) {
+            return None;
+        }
         let mut at = step(op);
         while let Some(other) = at.filter(|other| *other != anchor) {
             let met = self.footprint(graph, registry, other);
             if !moving.iter().all(|m| self.may_swap(graph, m, &met)) {
+                // What comes further on takes a comparison with each of these: most moves fail at the first.
+                if !self.may_swap(graph, &met, &target) {
+                    return None;
+                }
                 moving.push(met);
             }
             at = step(other);
         }
         at?;
-        // The op that moves passes the anchor, or stays on this side of it with what it takes along.
-        let passes = forward == (side == Side::After);
-        let target = self.footprint(graph, registry, anchor);
-        // Where it stays on this side, only what it takes along has to pass.
-        let passing = if passes { 0 } else { 1 };
-        let free = moving.iter().skip(passing).all(|m| self.may_swap(graph, m, &target));
-        free.then(|| Plan { moving: moving.iter().map(|m| m.op).collect(), forward, passes })
+        Some(Plan { moving: moving.iter().map(|m| m.op).collect(), forward, passes })
     }
 
     fn footprint(&self, graph: &Graph, registry: &Registry, op: OpId) -> Footprint {
