@@ -188,9 +188,16 @@ fn pickle_machine(data: &[u8]) {
     assert_eq!(pickle::write(&again), written, "writing is a fixed point");
 }
 
-/// Graphs as bytes. Whatever is read is written alike, and prints.
+/// Graphs and modules as bytes. Whatever is read is written alike, and prints.
 fn bytecode(data: &[u8]) {
     let mut outside = Outside { tensors: Vec::new(), sources: vec![Source::new("<fuzz>", "x = 1\ny = 2\n")] };
+    if let Some(module) = ir::bytecode::read_module(data, &outside)
+        && let Some(bytes) = ir::bytecode::write_module(&module, &mut outside)
+    {
+        let again = ir::bytecode::read_module(&bytes, &outside).expect("what is written is read");
+        assert_eq!(again.to_string(), module.to_string(), "what is read is what was written");
+        assert_eq!(ir::bytecode::write_module(&again, &mut outside), Some(bytes), "it is written alike");
+    }
     let Some(graph) = ir::bytecode::read(data, &outside) else { return };
     let text = graph.to_string();
     let Some(bytes) = ir::bytecode::write(&graph, &mut outside) else { return };

@@ -1,4 +1,4 @@
-//! Compiled kernels and plans on disk, as a user meets them: the program started more than once with a folder of the test's own.
+//! Compiled kernels, plans and modules on disk, as a user meets them: the program started more than once with a folder of the test's own.
 
 use libtest_mimic::{Failed, Trial};
 use std::fs;
@@ -7,9 +7,10 @@ use std::process::{Command, Output};
 
 /// One trial a situation. Without LLVM nothing is compiled.
 pub fn trials() -> Vec<Trial> {
-    let trials: [(&'static str, fn(&Path) -> Result<(), Failed>); 8] = [
+    let trials: [(&'static str, fn(&Path) -> Result<(), Failed>); 9] = [
         ("a_second_process_compiles_nothing", second_process),
         ("a_second_process_runs_no_passes_of_plans", plans),
+        ("a_second_process_compiles_no_source", modules),
         ("warm_fills_it", warm),
         ("it_can_be_turned_off", off),
         ("damaged_files_are_found_and_removed", damaged),
@@ -142,17 +143,55 @@ fn plans(folder: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
+fn modules(folder: &Path) -> Result<(), Failed> {
+    let printed =
+        expect(&run(folder, &["--time"])?, 0, &["cache of modules: 0 loaded, 2 not there, 2 written"])?;
+    let reported = ["cache of modules: 2 loaded, 0 not there, 0 written", "0 kernels compiled"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
+    let listed = expect(&flambeau(folder, &["cache", "list"]).output()?, 0, &["2 modules, "])?;
+    if !["ago  f.py", "ago  f.py after passes"].iter().all(|name| listed.lines().any(|l| l.ends_with(name))) {
+        return Err(format!("no module of f.py:\n{listed}").into());
+    }
+    // Other passes make something else of the same code, and an error says where it was before.
+    let reported = ["cache of modules: 1 loaded, 1 not there, 1 written"];
+    expect(&run(folder, &["--time", "--passes=cse"])?, 0, &reported)?;
+    let wrong = ["run", "f.py", "--entry=f", "--input=x=float32[2]", "--input=y=int64[3,2]", "--passes=cse"];
+    let there = expect(&flambeau(folder, &wrong).output()?, 0, &[])?;
+    equal(&there, &expect(&flambeau(folder, &wrong).arg("--no-cache").output()?, 0, &[])?)?;
+    // A changed source is another module; one that does not compile is none.
+    fs::write(folder.join("f.py"), PROGRAM.replace("torch.tanh", "torch.neg"))?;
+    expect(&run(folder, &["--time"])?, 0, &["cache of modules: 0 loaded, 2 not there, 2 written"])?;
+    fs::write(folder.join("f.py"), PROGRAM.replace("torch.tanh", "torch.tang"))?;
+    for _ in 0..2 {
+        expect(&run(folder, &["--time"])?, 1, &["error: object has no attribute tang", "f.py:2:12"])?;
+    }
+    fs::write(folder.join("f.py"), PROGRAM)?;
+    for file in files(&folder.join("cache/modules"))? {
+        let mut bytes = fs::read(&file)?;
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&file, bytes)?;
+    }
+    let reported = ["cache of modules: 0 loaded, 0 not there, 2 written, 2 damaged"];
+    equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
+    let reported = ["its checksum does not fit its content; removed", "5 modules checked, 3 not used"];
+    expect(&flambeau(folder, &["cache", "verify", "cache/modules"]).output()?, 1, &reported)?;
+    Ok(())
+}
+
 fn warm(folder: &Path) -> Result<(), Failed> {
     let words: Vec<&str> = ["warm"].into_iter().chain(CALL).collect();
     expect(
         &flambeau(folder, &words).output()?,
         0,
-        &["f.py: 2 kernels compiled, 0 were there; 1 plan kept, 0 were there;"],
+        &["f.py: 2 kernels compiled, 0 were there; 1 plan kept, 0 were there; 2 modules kept, 0 were there;"],
     )?;
     expect(
         &flambeau(folder, &words).output()?,
         0,
-        &["f.py: 0 kernels compiled, 2 were there; 0 plans kept, 1 were there;"],
+        &[
+            "f.py: 0 kernels compiled, 2 were there; 0 plans kept, 1 were there; 0 modules kept, 2 were there;",
+        ],
     )?;
     expect(&run(folder, &["--time"])?, 0, &["0 kernels compiled"])?;
     // What is not kept says why.

@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 static NOTHING: LazyLock<Module> = LazyLock::new(Module::default);
@@ -51,19 +52,29 @@ struct Shared {
 /// Values that a tool hands to its passes, one of each type: rules of a user, a place for explanations.
 #[derive(Clone, Default)]
 pub struct Extras {
-    values: Vec<Arc<dyn Any + Send + Sync>>,
+    values: Vec<Extra>,
 }
+
+/// A value, and whether it was asked for; copies share the answer.
+type Extra = (Arc<dyn Any + Send + Sync>, Arc<AtomicBool>);
 
 impl Extras {
     /// Adds a value, or replaces the one of its type.
     pub fn set<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
-        self.values.retain(|v| !v.is::<T>());
-        self.values.push(value);
+        self.values.retain(|(v, _)| !v.is::<T>());
+        self.values.push((value, Arc::default()));
     }
 
     /// The value of a type.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.values.iter().find_map(|v| v.downcast_ref::<T>())
+        let (value, asked) = self.values.iter().find(|(v, _)| v.is::<T>())?;
+        asked.store(true, Ordering::Relaxed);
+        value.downcast_ref::<T>()
+    }
+
+    /// Whether the value of a type was asked for.
+    pub fn was_asked_for<T: Any + Send + Sync>(&self) -> bool {
+        self.values.iter().any(|(v, asked)| v.is::<T>() && asked.load(Ordering::Relaxed))
     }
 }
 

@@ -6,6 +6,7 @@ use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
 use super::executor::{Call, Executor, Making, Plan, PlanReport};
+use super::kept::{self, Origin};
 use super::{before_run, interpreter};
 use crate::autodiff::Tape;
 use crate::backends::cache::DiskCache;
@@ -14,9 +15,9 @@ use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Contract, GraphId, Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
-use crate::passes::manager::Limits;
-use crate::passes::{check_strict_fusion, refused_call};
-use crate::tensor::DeviceMemory;
+use crate::passes::manager::{Limits, Settings};
+use crate::passes::{Pipeline, check_strict_fusion, refused_call};
+use crate::tensor::{DeviceMemory, Moment};
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -53,6 +54,8 @@ pub(super) struct Inner {
     forced: Option<Arc<Forced>>,
     /// Original places of the code, where it was generated.
     pub(super) origins: Arc<OnceLock<Origins>>,
+    /// What the module was compiled from, where what passes make of it may be kept on disk.
+    origin: Option<Arc<Origin>>,
     weak: Weak<Inner>,
 }
 
@@ -80,6 +83,7 @@ struct Setting {
     /// Where plans are kept on disk, in place of the cache of the process.
     disk: Option<Arc<DiskCache>>,
     limits: Limits,
+    origin: Option<Arc<Origin>>,
 }
 
 /// Finds the original place of a place in generated code.
@@ -110,7 +114,35 @@ impl Program {
             before_run::prepare_module(&mut module, &self.0.registry)?;
         }
         change(&mut module, &self.0.registry)?;
-        Ok(self.with_module(Arc::new(module), Setting { is_prepared: true, ..self.setting() }))
+        let setting = Setting { is_prepared: true, origin: None, ..self.setting() };
+        Ok(self.with_module(Arc::new(module), setting))
+    }
+
+    /// The same program after a pipeline, which `change` runs with these settings: what that made of the module before is
+    /// taken from disk, where it is kept.
+    pub fn passed(
+        &self,
+        (pipeline, settings): (&Pipeline, &Settings),
+        change: impl FnOnce(&mut Module, &Registry) -> Result<()>,
+    ) -> Result<Program> {
+        let origin = self.0.origin.as_ref();
+        let Some(place) = origin.and_then(|origin| origin.passed(pipeline, settings)) else {
+            return self.transformed(change);
+        };
+        let setting = || Setting { is_prepared: true, origin: None, ..self.setting() };
+        if let Some(module) = kept::read(&place, &self.0.module) {
+            return Ok(self.with_module(Arc::new(module), setting()));
+        }
+        let since = Moment::now();
+        let program = self.transformed(change)?;
+        let kept = kept::write(&place, (&self.0.module, &program.0.module), settings, since);
+        Ok(kept.map_or(program, |module| self.with_module(Arc::new(module), setting())))
+    }
+
+    /// The same program, of which it is known what it was compiled from.
+    pub(crate) fn with_origin(&self, origin: Origin) -> Program {
+        let origin = Some(Arc::new(origin));
+        self.with_module(Arc::clone(&self.0.module), Setting { origin, ..self.setting() })
     }
 
     /// The same program with its fusion groups run by `backend`; ops outside of groups run on the CPU.
@@ -270,6 +302,7 @@ impl Program {
             static_plans: inner.executor.as_ref().and_then(Executor::static_plans),
             disk: inner.executor.as_ref().and_then(Executor::own_disk),
             limits: inner.limits.clone(),
+            origin: inner.origin.clone(),
         }
     }
 
@@ -588,6 +621,7 @@ impl Inner {
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
             strict_fusion: setting.strict_fusion,
             limits: setting.limits,
+            origin: setting.origin,
             forced,
             contract: setting.contract,
             is_prepared: setting.is_prepared,

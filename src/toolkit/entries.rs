@@ -84,7 +84,7 @@ impl Entries {
         let (log, roots) = (self.log.clone(), self.roots(function, class));
         let settings = over(&self.plain, Settings { log, roots, ..Settings::default() });
         let mut text = Vec::new();
-        let done = self.plain.transformed(|module, registry| {
+        let done = self.plain.passed((&self.pipeline, &settings.clone()), |module, registry| {
             Runner::new(registry, settings, &mut text).run(&self.pipeline, module).map(drop)
         });
         self.logged.lock().append(&mut text);

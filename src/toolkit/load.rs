@@ -3,12 +3,13 @@
 use crate::diag::{Diagnostic, Result, Source, files};
 use crate::dialects::{Laws, Registry, Run, Strictness, result_type};
 use crate::frontend::archive::DebugRanges;
-use crate::frontend::{archive, script};
+use crate::frontend::archive::{self, Compiled};
+use crate::frontend::script;
 use crate::ir::{
     Graph, MAX_TEXT, Module, OpId, ParseOptions, ParsedModule, Symbol, mlir, parse_module, too_large,
     verify_module,
 };
-use crate::runtime::{Origins, Program, graph_function};
+use crate::runtime::{Keeper, Origins, Program, graph_function};
 use crate::value::{Object, Value};
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
@@ -17,8 +18,22 @@ use std::sync::{Arc, OnceLock};
 
 /// Compiles TorchScript source over a table of ops; `name` is what errors call it.
 pub fn load_source_with(name: &str, text: &str, registry: &Arc<Registry>) -> Result<Program> {
-    let module = script::compile_source(registry, &Source::new(name, text))?;
-    Ok(Program::with(module, None, Arc::clone(registry)))
+    let source = Source::new(name, text);
+    let keeper = Keeper::installed(registry);
+    let compile = || script::compile_source(registry, &source);
+    let module = match &keeper {
+        Some(keeper) => keeper.module(&archive::Code::of_source(&source), Box::new(compile))?,
+        None => compile()?,
+    };
+    Ok(kept(Program::with(module, None, Arc::clone(registry)), keeper))
+}
+
+/// The program, which knows what it was compiled from where that is kept.
+fn kept(program: Program, keeper: Option<Keeper>) -> Program {
+    match keeper.and_then(Keeper::into_origin) {
+        Some(origin) => program.with_origin(origin),
+        None => program,
+    }
 }
 
 /// Loads a saved archive over a table of ops. Objects that restore themselves (`__setstate__`) do so here.
@@ -54,8 +69,10 @@ impl From<Program> for Loaded {
 pub fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>) -> Result<Loaded> {
     // A damaged record only costs the sizes that it has.
     let traced = archive.traced_inputs().ok().flatten();
-    let model = archive::load(registry, archive)?;
-    let program = start(model.module, &model.root, registry)?;
+    let keeper = Keeper::installed(registry);
+    let compiled = keeper.as_ref().map(|keeper| keeper as &dyn Compiled);
+    let model = archive::load_with(registry, archive, compiled)?;
+    let program = kept(start(model.module, &model.root, registry)?, keeper);
     program.set_origins(origins(model.debug_tables));
     restore(&program, model.states, run)?;
     Ok(Loaded { program, traced })

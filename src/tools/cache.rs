@@ -1,4 +1,4 @@
-//! `flambeau cache`: what is in the folders of compiled kernels and of plans; and `--no-cache`, the same for every command that compiles.
+//! `flambeau cache`: what is in the folders of compiled kernels, plans and modules; and `--no-cache`, the same for every command that compiles.
 
 use super::cli::usage;
 use super::io::Io;
@@ -19,9 +19,9 @@ pub struct Options {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// List kernels and plans: key, bytes, how long ago it was used, what it computes from which buffers
+    /// List kernels, plans and modules: key, bytes, how long ago it was used, what it computes from which buffers
     List(Folder),
-    /// Remove all kernels and plans
+    /// Remove all kernels, plans and modules
     Clear(Folder),
     /// Check every file and remove what is damaged; exit status 1 if something was
     Verify(Folder),
@@ -29,14 +29,14 @@ enum What {
 
 #[derive(Args, Debug)]
 struct Folder {
-    /// A folder of kernels, or of plans [default: both in that of FLAMBEAU_CACHE, else of the user's caches]
+    /// A folder of kernels, or of plans or modules by its name [default: all in that of FLAMBEAU_CACHE, else of the user's caches]
     folder: Option<PathBuf>,
 }
 
-/// Whether a command keeps compiled kernels and plans on disk.
+/// Whether a command keeps compiled kernels, plans and modules on disk.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct CacheOptions {
-    /// Compile all kernels and make all plans anew, and keep none on disk
+    /// Compile the file and all kernels and make all plans anew, and keep nothing on disk
     #[arg(long)]
     no_cache: bool,
 }
@@ -50,10 +50,10 @@ impl CacheOptions {
     }
 }
 
-/// Whether plans of recorded cases are kept on disk.
+/// Whether plans and modules of recorded cases are kept on disk.
 #[derive(Args, Clone, Debug, Default)]
 pub struct PlanCacheOptions {
-    /// Take plans from this folder, and put those into it that are not there: a second check examines what the first one kept
+    /// Take plans and compiled modules from below this folder, and put those there that are not: a second check examines what the first one kept
     #[arg(long, value_name = "FOLDER")]
     plan_cache: Option<PathBuf>,
 }
@@ -67,15 +67,14 @@ impl PlanCacheOptions {
     /// Sets the caches of this process, where a folder is given.
     pub fn set(&self, io: &Io<'_>) {
         if let Some(folder) = self.plan_cache.as_ref().filter(|_| io.terminal.process) {
-            let plans = Some(DiskCache::new(Kind::Plans, io.path(folder), LIMIT));
-            cache::install(Caches { kernels: None, plans });
+            cache::install(Caches { kernels: None, ..Place::Folder(io.path(folder)).caches() });
         }
     }
 }
 
 /// What became of the caches, for `--time`.
 pub fn report() -> String {
-    let caches = [Kind::Kernels, Kind::Plans].into_iter().filter_map(cache::installed);
+    let caches = Kind::ALL.into_iter().filter_map(cache::installed);
     caches.map(|cache| cache.report().to_text(&cache)).collect()
 }
 
@@ -98,15 +97,17 @@ impl Folder {
     fn open(&self, io: &Io<'_>) -> Result<Vec<DiskCache>> {
         if let Some(folder) = &self.folder {
             let folder = io.path(folder);
-            let is_of_plans = folder.file_name().is_some_and(|name| name == Kind::Plans.folder());
-            let kind = if is_of_plans { Kind::Plans } else { Kind::Kernels };
+            let named = |kind: &Kind| folder.file_name().is_some_and(|name| name == kind.folder());
+            let kind = Kind::ALL.into_iter().find(named).unwrap_or(Kind::Kernels);
             return Ok(vec![DiskCache::new(kind, folder, LIMIT)]);
         }
-        let Caches { kernels: Some(kernels), plans: Some(plans) } = Place::of_environment().caches() else {
-            return Err(usage("there is no cache: FLAMBEAU_CACHE is off, or there is no home folder")
-                .hint("name its folder"));
-        };
-        Ok(vec![kernels, plans])
+        let Caches { kernels, plans, modules } = Place::of_environment().caches();
+        let caches: Vec<DiskCache> = [kernels, plans, modules].into_iter().flatten().collect();
+        match caches.is_empty() {
+            true => Err(usage("there is no cache: FLAMBEAU_CACHE is off, or there is no home folder")
+                .hint("name its folder")),
+            false => Ok(caches),
+        }
     }
 }
 
@@ -177,10 +178,10 @@ fn ago(age: Duration) -> String {
     }
 }
 
-/// The caches that a command needs which does nothing else than fill them: of kernels, and of plans.
-pub fn required() -> Result<[Arc<DiskCache>; 2]> {
-    match [Kind::Kernels, Kind::Plans].map(cache::installed) {
-        [Some(kernels), Some(plans)] => Ok([kernels, plans]),
+/// The caches that a command needs which does nothing else than fill them, by [`Kind::ALL`].
+pub fn required() -> Result<[Arc<DiskCache>; 3]> {
+    match Kind::ALL.map(cache::installed) {
+        [Some(kernels), Some(plans), Some(modules)] => Ok([kernels, plans, modules]),
         _ => Err(Diagnostic::input("the cache of compiled kernels is off, so that nothing could be kept")
             .hint("FLAMBEAU_CACHE names its folder; within another program there is none")),
     }

@@ -17,6 +17,7 @@ use super::prepare::{DeviceOptions, GuardOptions, PlanOptions, StrategyOptions};
 use super::progress::Progress;
 use super::threads::ThreadOptions;
 use super::{check_aliases, check_model, check_passes, check_types, prepare, raises};
+use crate::backends::cache::{self, Kind};
 use crate::backends::{Backend, FusionReport};
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
 use crate::dialects::{Registry, Run, Strictness};
@@ -364,6 +365,8 @@ fn report(
     if options.plan_cache.is_set() {
         let taken = outcomes.iter().flatten().filter(|outcome| outcome.plans.from_disk > 0).count();
         let _ = writeln!(text, "plans of {taken} forms were in the cache");
+        let modules = cache::installed(Kind::Modules).map_or(0, |cache| cache.report().loaded);
+        let _ = writeln!(text, "{modules} modules were in the cache");
     }
     let verdicts: Vec<Status> =
         outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).collect();

@@ -48,7 +48,7 @@ Environment:
   FILECHECK_OPTS   options that filecheck reads before its own
   LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
   FLAMBEAU_NUM_THREADS   threads of every command that computes, unless --threads is given; default: all cores
-  FLAMBEAU_CACHE   the folder of compiled kernels, or off; see docs/cache.md
+  FLAMBEAU_CACHE   the folder of compiled kernels, plans and modules, or off; see docs/cache.md
   FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and a limit on changes by passes; see docs/environment.md
 
 A link to the program named FileCheck or lit runs that tool.

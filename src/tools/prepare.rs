@@ -34,8 +34,9 @@ pub fn transformed(
     out: &mut dyn Write,
 ) -> Result<Program> {
     let settings = toolkit::over(program, settings);
-    let passed = program
-        .transformed(|module, registry| run_passes(module, registry, pipeline, settings, name, out))?;
+    let passed = program.passed((pipeline, &settings.clone()), |module, registry| {
+        run_passes(module, registry, pipeline, settings, name, out)
+    })?;
     Ok(passed.under(pipeline.contract()))
 }
 

@@ -1,4 +1,4 @@
-//! `flambeau warm`: compiles what a model needs for certain arguments and keeps it on disk with its plans, so that the next process
+//! `flambeau warm`: compiles what a model needs for certain arguments and keeps it on disk with its code and plans, so that the next process
 //! compiles nothing. It calls the model once, as `run` would, and throws the answer away.
 
 use super::cache::{self, CacheOptions};
@@ -50,6 +50,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     CacheOptions::default().set(io);
     let caches = cache::required()?;
     options.threads.set();
+    let reports = || caches.each_ref().map(|cache| cache.report());
+    let before = reports();
     let run = Run::silent();
     run.set_grad_enabled(options.grad);
     run.seed(options.seed);
@@ -69,25 +71,26 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     )?;
     let program = options.plans.apply(program, &options.passes);
     let arguments = given.values(options.seed, io.directory)?;
-    let reports = || caches.each_ref().map(|cache| cache.report());
-    let (before, begin) = (reports(), Instant::now());
+    let begin = Instant::now();
     let answer = program.run(&entry, arguments, &run);
     let (after, time) = (reports(), begin.elapsed());
     answer?;
-    let [kernels, plans] = [0, 1].map(|n| Became::between(&before[n], &after[n]));
+    let [kernels, plans, modules] = [0, 1, 2].map(|n| Became::between(&before[n], &after[n]));
     io.print(&format!(
-        "{name}: {} compiled, {} were there; {} kept, {} were there; the call took {:.1} ms\n",
+        "{name}: {} compiled, {} were there; {} kept, {} were there; {} kept, {} were there; the call took {:.1} ms\n",
         cache::counted(kernels.made, Kind::Kernels),
         kernels.there,
         cache::counted(plans.made, Kind::Plans),
         plans.there,
+        cache::counted(modules.made, Kind::Modules),
+        modules.there,
         time.as_secs_f64() * 1e3
     ));
     for (reason, n) in &program.plan_report().unkept {
         io.message(&format!("{} not kept: {reason}\n", cache::counted(*n, Kind::Plans)));
     }
     caches.iter().zip(&after).for_each(|(cache, report)| io.message(&report.to_text(cache)));
-    Ok(kernels.is_kept && plans.is_kept)
+    Ok([kernels, plans, modules].iter().all(|became| became.is_kept))
 }
 
 /// What became of a cache during the call.

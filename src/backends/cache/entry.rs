@@ -2,7 +2,7 @@
 //! everything. Reading trusts no byte. Knows no folder.
 //!
 //! ```text
-//! 8   "flmbkrnl", of a plan "flmbplan"
+//! 8   "flmbkrnl", of a plan "flmbplan", of a module "flmbmodl"
 //! 4   version of this form
 //! 32  key
 //! 2   length of the name    8   length of the content
@@ -15,20 +15,26 @@ use super::key::{KEY_BYTES, Key};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// What a cache keeps. Files of one kind are never read as those of the other.
+/// What a cache keeps. Files of one kind are never read as those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Machine code of kernels.
     Kernels,
     /// Graphs of plans.
     Plans,
+    /// What the code of archives was compiled to, and what passes made of that.
+    Modules,
 }
 
 impl Kind {
+    /// Each.
+    pub const ALL: [Kind; 3] = [Kind::Kernels, Kind::Plans, Kind::Modules];
+
     fn magic(self) -> &'static [u8; 8] {
         match self {
             Kind::Kernels => b"flmbkrnl",
             Kind::Plans => b"flmbplan",
+            Kind::Modules => b"flmbmodl",
         }
     }
 
@@ -37,6 +43,7 @@ impl Kind {
         match self {
             Kind::Kernels => "kernel",
             Kind::Plans => "plan",
+            Kind::Modules => "module",
         }
     }
 
@@ -45,6 +52,7 @@ impl Kind {
         match self {
             Kind::Kernels => "kernels",
             Kind::Plans => "plans",
+            Kind::Modules => "modules",
         }
     }
 }
@@ -65,7 +73,7 @@ pub struct Entry<'a> {
     pub key: Key,
     /// For people.
     pub name: &'a str,
-    /// An object file; of a plan what [`Kind::Plans`] keeps.
+    /// An object file; of other kinds what these keep.
     pub content: &'a [u8],
 }
 

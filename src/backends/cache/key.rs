@@ -3,6 +3,7 @@
 //! of kernels. Knows no file.
 
 use super::build;
+use super::entry::Kind;
 use crate::dialects::loops::{
     Carried, Chosen, Const, Elem, For, If, Kernel, Mark, Order, Prim, Reg, Stmt, Ty, While, binary_name,
     compare_name, prim_name, unary_name,
@@ -30,7 +31,7 @@ pub struct Target<'a> {
     pub version: (u32, u32, u32),
 }
 
-/// The name of a kernel's machine code, or of a plan.
+/// The name of a kernel's machine code, of a plan, or of a module.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; KEY_BYTES]);
 
@@ -52,11 +53,11 @@ impl Key {
         Key(Sha256::digest(&out.0).into())
     }
 
-    /// The key of a plan, by all that it is made of, as this build of Flambeau makes it.
-    pub fn of_plan(made_of: &[&[u8]]) -> Key {
+    /// The key of a plan or a module, by all that it is made of, as this build of Flambeau makes it.
+    pub fn of_parts(kind: Kind, made_of: &[&[u8]]) -> Key {
         let mut hash = Sha256::new();
         // A border that moves between two parts changes the key.
-        for part in [build::sources().as_bytes()].iter().chain(made_of) {
+        for part in [kind.noun().as_bytes(), build::sources().as_bytes()].iter().chain(made_of) {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }

@@ -1,4 +1,4 @@
-//! Compiled kernels and optimized graphs of plans on disk, so that a second process makes none of them: by what they are made of,
+//! Compiled kernels, optimized graphs of plans and compiled modules on disk, so that a second process makes none of them: by what they are made of,
 //! for which machine, by which LLVM and which build of Flambeau (docs/cache.md).
 //!
 //! A cache is a convenience and never a condition: a file that is missing, damaged, of others or of another build is a miss,
@@ -17,6 +17,7 @@ use crate::diag::{Diagnostic, ErrorKind, Result};
 use entry::Entry;
 use folder::Miss;
 use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,6 +45,8 @@ pub struct DiskCache {
     written: AtomicU64,
     unwritten: AtomicU64,
     evicted: AtomicU64,
+    /// What those who make it did not keep, by the reason.
+    unkept: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// What became of a cache in this process.
@@ -63,6 +66,8 @@ pub struct CacheReport {
     pub unwritten: u64,
     /// What was removed to make room.
     pub evicted: u64,
+    /// What was not to be written at all, with the reasons.
+    pub unkept: BTreeMap<&'static str, u64>,
     /// Why the folder is not used at all.
     pub refused: Option<String>,
 }
@@ -76,7 +81,7 @@ pub struct Listed {
     pub bytes: u64,
     /// When it was used last, give or take ten minutes.
     pub used: SystemTime,
-    /// What it computes, or the function of a plan; or why its file is not used.
+    /// What it computes, the function of a plan, the class of a module; or why its file is not used.
     pub name: Result<String, String>,
     path: PathBuf,
 }
@@ -84,7 +89,7 @@ pub struct Listed {
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Kernels or plans.
+    /// Kernels, plans or modules.
     pub entries: u64,
     /// Of their files, and of files that were never finished.
     pub bytes: u64,
@@ -127,7 +132,7 @@ impl Place {
     /// The caches there, of at most [`LIMIT`] bytes each.
     pub fn caches(&self) -> Caches {
         let cache = |kind| self.folder(kind).map(|folder| DiskCache::new(kind, folder, LIMIT));
-        Caches { kernels: cache(Kind::Kernels), plans: cache(Kind::Plans) }
+        Caches { kernels: cache(Kind::Kernels), plans: cache(Kind::Plans), modules: cache(Kind::Modules) }
     }
 }
 
@@ -138,13 +143,16 @@ pub struct Caches {
     pub kernels: Option<DiskCache>,
     /// Graphs of plans.
     pub plans: Option<DiskCache>,
+    /// Compiled code of archives.
+    pub modules: Option<DiskCache>,
 }
 
-static INSTALLED: RwLock<[Option<Arc<DiskCache>>; 2]> = RwLock::new([None, None]);
+static INSTALLED: RwLock<[Option<Arc<DiskCache>>; 3]> = RwLock::new([None, None, None]);
 
 /// Sets the caches of this process from now on; none at the start.
 pub fn install(caches: Caches) {
-    *INSTALLED.write() = [caches.kernels, caches.plans].map(|cache| cache.map(Arc::new));
+    let Caches { kernels, plans, modules } = caches;
+    *INSTALLED.write() = [kernels, plans, modules].map(|cache| cache.map(Arc::new));
 }
 
 /// The cache of a kind that is set.
@@ -169,6 +177,7 @@ impl DiskCache {
             written: AtomicU64::new(0),
             unwritten: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
+            unkept: Mutex::default(),
         }
     }
 
@@ -213,6 +222,11 @@ impl DiskCache {
     pub fn refused(&self) {
         self.loaded.fetch_sub(1, Ordering::Relaxed);
         count(&self.missed);
+    }
+
+    /// Something is not kept: counts it, and why.
+    pub fn unkept(&self, reason: &'static str) {
+        *self.unkept.lock().entry(reason).or_default() += 1;
     }
 
     /// Keeps content under a key, with a name for people, where the folder allows it.
@@ -263,6 +277,7 @@ impl DiskCache {
             written: read(&self.written),
             unwritten: read(&self.unwritten),
             evicted: read(&self.evicted),
+            unkept: self.unkept.lock().clone(),
             refused: self.ready.get().and_then(|ready| ready.clone().err()),
         }
     }
@@ -341,6 +356,7 @@ impl CacheReport {
         let cached = match cache.kind {
             Kind::Kernels => "cache",
             Kind::Plans => "cache of plans",
+            Kind::Modules => "cache of modules",
         };
         if let Some(why) = &self.refused {
             return format!("{cached}: {folder} is not used: {why}\n");
@@ -359,6 +375,9 @@ impl CacheReport {
             if n > 0 {
                 let _ = write!(out, ", {n} {what}");
             }
+        }
+        for (reason, n) in &self.unkept {
+            let _ = write!(out, ", {n} not kept: {reason}");
         }
         let _ = writeln!(out, " ({folder})");
         out

@@ -14,7 +14,7 @@ use crate::ir::{Attr, Module, Symbol, Type, TypeKind};
 use crate::tensor::{DType, Dims, Layout, Quantizer, Storage, Tensor};
 use crate::value::{Dict, EnumValue, Object, Tuple, Value};
 use hashbrown::HashMap;
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 use std::sync::Arc;
 
 /// A loaded model.
@@ -34,8 +34,42 @@ pub struct Model {
     pub debug_tables: Vec<(String, Vec<u8>)>,
 }
 
+/// All that the code of an archive, or a source by itself, is compiled from, but the ops.
+pub struct Code<'a> {
+    /// Of the file format: what ops meant then. 0 of a source by itself.
+    pub version: u64,
+    /// All source files, in the order of the archive.
+    pub sources: &'a [Arc<Source>],
+    /// What these call `CONSTANTS.c0` and so on.
+    pub constants: &'a [(Type, Attr)],
+    /// Classes that objects of the archive have.
+    pub classes: &'a [String],
+}
+
+impl<'a> Code<'a> {
+    /// That of a source by itself.
+    pub fn of_source(source: &'a Arc<Source>) -> Code<'a> {
+        Code { version: 0, sources: std::slice::from_ref(source), constants: &[], classes: &[] }
+    }
+}
+
+/// Has modules that were compiled before.
+pub trait Compiled {
+    /// The module of code: one that was made of the same before, or what `compile` makes.
+    fn module(&self, code: &Code<'_>, compile: Box<dyn FnOnce() -> Result<Module> + '_>) -> Result<Module>;
+}
+
 /// Builds the model of an archive. Nothing of it runs.
 pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
+    load_with(registry, archive, None)
+}
+
+/// The same; the code of an archive of `torch.jit.save` is compiled where it was not before.
+pub fn load_with(
+    registry: &Arc<Registry>,
+    archive: Archive,
+    compiled: Option<&dyn Compiled>,
+) -> Result<Model> {
     if mobile::is_bytecode_only(&archive) {
         return mobile::load(registry, archive);
     }
@@ -59,24 +93,57 @@ pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
             _ => false,
         };
     }
-    let library = Sources(Arc::clone(&archive));
-    let code = ArchiveCode { library, constants, classes: classes.into_iter().collect() };
-    let versioned = upgraders::registry(registry, archive.version());
-    let module = compile_archive(&versioned, code)?;
+    let classes: Vec<String> = classes.into_iter().collect();
+    let module = module_of(registry, &archive, (constants, classes), compiled)?;
     let debug_tables = archive.debug_tables()?;
-    let model = assembled(registry, (&archive, &data), (module, &versioned))?;
+    let model = assembled(registry, (&archive, &data), module)?;
     Ok(Model { constants: constant_values, debug_tables, ..model })
 }
 
-/// A model of code, which was read with the operators of the archive's version, and of the archive's objects.
-pub(super) fn assembled(
+/// The code of an archive, compiled.
+fn module_of(
     registry: &Arc<Registry>,
-    (archive, data): (&Arc<Archive>, &Pickle),
-    (mut module, versioned): (Module, &Arc<Registry>),
-) -> Result<Model> {
+    archive: &Arc<Archive>,
+    (constants, classes): (Vec<(Type, Attr)>, Vec<String>),
+    compiled: Option<&dyn Compiled>,
+) -> Result<Module> {
+    let compile = |sources: &IndexMap<String, Arc<Source>>, constants, classes| {
+        let library = Sources { archive: Arc::clone(archive), read: sources.clone() };
+        let versioned = upgraders::registry(registry, archive.version());
+        let module = compile_archive(&versioned, ArchiveCode { library, constants, classes })?;
+        upgraded(registry, module, &versioned)
+    };
+    // A source that cannot be read is an error where it is needed, and no reason to compile nothing.
+    let sources = archive.code_files().map(|name| Ok((name.to_string(), archive.source(name)?)));
+    match (compiled, sources.collect::<Result<IndexMap<_, _>>>()) {
+        (Some(compiled), Ok(read)) => {
+            let sources: Vec<Arc<Source>> = read.values().cloned().collect();
+            let version = archive.version();
+            let code = Code { version, sources: &sources, constants: &constants, classes: &classes };
+            compiled.module(&code, Box::new(|| compile(&read, constants.clone(), classes.clone())))
+        }
+        _ => compile(&IndexMap::new(), constants, classes),
+    }
+}
+
+/// Code that was compiled with the operators of the archive's version, with those of today.
+pub(super) fn upgraded(
+    registry: &Arc<Registry>,
+    mut module: Module,
+    versioned: &Arc<Registry>,
+) -> Result<Module> {
     if !Arc::ptr_eq(versioned, registry) {
         upgraders::apply(&mut module, versioned, registry)?;
     }
+    Ok(module)
+}
+
+/// A model of code and of the archive's objects.
+pub(super) fn assembled(
+    registry: &Arc<Registry>,
+    (archive, data): (&Arc<Archive>, &Pickle),
+    module: Module,
+) -> Result<Model> {
     let mut builder = Builder::new(registry, archive, "data", &module);
     let root = builder.build(data)?.root;
     let states = builder.states();
@@ -85,13 +152,20 @@ pub(super) fn assembled(
 }
 
 /// The code of an archive by module.
-struct Sources(Arc<Archive>);
+struct Sources {
+    archive: Arc<Archive>,
+    /// Those that were read before, by their files.
+    read: IndexMap<String, Arc<Source>>,
+}
 
 impl Library for Sources {
     fn source(&self, module: &str) -> Option<Result<Arc<Source>>> {
         let name = format!("code/{}.py", module.replace('.', "/"));
-        self.0.entry(&name)?;
-        Some(self.0.source(&name))
+        if let Some(source) = self.read.get(&name) {
+            return Some(Ok(Arc::clone(source)));
+        }
+        self.archive.entry(&name)?;
+        Some(self.archive.source(&name))
     }
 }
 

@@ -29,7 +29,7 @@ mod tests;
 pub use debug::DebugRanges;
 pub use exported::{Outline, OutlinedTensor, is_exported, models, outline};
 pub use limits::Limits;
-pub use load::{Model, load};
+pub use load::{Code, Compiled, Model, load, load_with};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
 pub use state::{load_values, save_values};
 pub use write::Writer;

@@ -1,4 +1,4 @@
-//! Graphs as bytes, whole: what [`write()`] was given and what [`read`] gives print the same text, with the same types, names and
+//! Graphs and modules as bytes, whole: what [`write()`] was given and what [`read`] gives print the same text, with the same types, names and
 //! locations. For programs that keep graphs for themselves; text is for people and other programs.
 //!
 //! # The form
@@ -6,7 +6,7 @@
 //! their number, plus one, stands for them, and 0 says that a new one follows.
 //!
 //! ```text
-//! graph      whether symbolic sizes are hidden; block
+//! graph      whether symbolic sizes are hidden; block; the number that the next value without a name gets
 //! block      number of parameters; type and name of each; number of ops; ops; number of results; values
 //! op         kind; location; number of operands; values; number of attributes; name and attribute of each;
 //!            number of results; type and name of each; number of nested blocks; blocks
@@ -20,12 +20,14 @@
 //!
 //! Knows no op by name, no file, and nothing of who keeps what.
 
+mod modules;
 mod read;
 #[cfg(test)]
 mod tests;
 mod types;
 mod write;
 
+pub use modules::{differences, read_module, write_constants, write_module};
 pub use read::read;
 pub use write::write;
 

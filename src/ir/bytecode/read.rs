@@ -16,12 +16,21 @@ use std::sync::Arc;
 
 /// The graph that bytes are of, all of them, with the tensors and sources of `outside`. None where they are of none.
 pub fn read(bytes: &[u8], outside: &Outside) -> Option<Graph> {
-    let mut reader = Reader { rest: bytes, outside, symbols: Vec::new(), types: Vec::new(), depth: 0 };
-    let graph = reader.graph()?;
-    reader.rest.is_empty().then_some(graph)
+    all_of(bytes, outside, Reader::graph)
 }
 
-struct Reader<'a> {
+/// What a reader reads of bytes, if it is all of them.
+pub(super) fn all_of<'a, T>(
+    bytes: &'a [u8],
+    outside: &'a Outside,
+    read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
+) -> Option<T> {
+    let mut reader = Reader { rest: bytes, outside, symbols: Vec::new(), types: Vec::new(), depth: 0 };
+    let found = read(&mut reader)?;
+    reader.rest.is_empty().then_some(found)
+}
+
+pub(super) struct Reader<'a> {
     rest: &'a [u8],
     outside: &'a Outside,
     symbols: Vec<Symbol>,
@@ -34,6 +43,8 @@ struct Of {
     graph: Graph,
     visible: Vec<ValueId>,
     locations: Vec<LocationId>,
+    /// One more than the highest number of a value.
+    numbers: u32,
 }
 
 /// A type and a name; the name is empty where a number is printed.
@@ -46,23 +57,31 @@ struct Named<'a> {
 impl Of {
     fn name(&mut self, value: ValueId, named: &Named<'_>) {
         match named.name {
-            "" => self.graph.set_number(value, named.number),
+            "" => {
+                self.graph.set_number(value, named.number);
+                self.numbers = self.numbers.max(named.number.saturating_add(1));
+            }
             name => self.graph.set_name(value, name),
         }
     }
 }
 
 impl<'a> Reader<'a> {
-    fn graph(&mut self) -> Option<Graph> {
+    pub(super) fn graph(&mut self) -> Option<Graph> {
         let mut graph = Graph::new();
         graph.hides_symbols = self.flag()?;
         let root = graph.root();
-        let mut of = Of { graph, visible: Vec::new(), locations: Vec::new() };
+        let mut of = Of { graph, visible: Vec::new(), locations: Vec::new(), numbers: 0 };
         self.deeper(|reader| reader.block(&mut of, root))?;
+        let next = self.small()?;
+        if next < of.numbers {
+            return None;
+        }
+        of.graph.set_next_number(next);
         Some(of.graph)
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth == MAX_DEPTH {
             return None;
         }
@@ -152,11 +171,7 @@ impl<'a> Reader<'a> {
     fn new_location(&mut self, of: &mut Of) -> Option<Location> {
         let place = match self.number()? {
             0 => Place::Unknown,
-            1 => {
-                let source = self.outside.sources.get(self.index()?)?;
-                let (start, end) = (self.index()?, self.index()?);
-                Place::Span(Span::new(source, start, end))
-            }
+            1 => Place::Span(self.span()?),
             2 => Place::File { file: self.symbol()?, line: self.small()?, column: self.small()? },
             _ => return None,
         };
@@ -165,7 +180,13 @@ impl<'a> Reader<'a> {
         Some(Location { place, scope, inlined_from })
     }
 
-    fn attr(&mut self) -> Option<Attr> {
+    pub(super) fn span(&mut self) -> Option<Span> {
+        let source = self.outside.sources.get(self.index()?)?;
+        let (start, end) = (self.index()?, self.index()?);
+        Some(Span::new(source, start, end))
+    }
+
+    pub(super) fn attr(&mut self) -> Option<Attr> {
         self.deeper(Self::attr_inside)
     }
 
@@ -198,7 +219,7 @@ impl<'a> Reader<'a> {
     }
 
     /// As many as are said, which are read one by one: a number takes no memory.
-    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    pub(super) fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut list = Vec::new();
         for _ in 0..self.number()? {
             list.push(read(self)?);
@@ -206,7 +227,7 @@ impl<'a> Reader<'a> {
         Some(list)
     }
 
-    fn ty(&mut self) -> Option<Type> {
+    pub(super) fn ty(&mut self) -> Option<Type> {
         match self.index()? {
             0 => {
                 let ty = Type::new(self.deeper(Self::new_type)?);
@@ -299,7 +320,7 @@ impl<'a> Reader<'a> {
         self.text()?.parse().ok()
     }
 
-    fn symbol(&mut self) -> Option<Symbol> {
+    pub(super) fn symbol(&mut self) -> Option<Symbol> {
         match self.index()? {
             0 => {
                 let symbol = Symbol::new(self.text()?);
@@ -327,7 +348,7 @@ impl<'a> Reader<'a> {
         Some(f64::from_bits(u64::from_le_bytes(*bytes)))
     }
 
-    fn flag(&mut self) -> Option<bool> {
+    pub(super) fn flag(&mut self) -> Option<bool> {
         let (byte, rest) = self.rest.split_first()?;
         self.rest = rest;
         (*byte < 2).then_some(*byte == 1)
@@ -342,11 +363,11 @@ impl<'a> Reader<'a> {
         u32::try_from(self.number()?).ok()
     }
 
-    fn index(&mut self) -> Option<usize> {
+    pub(super) fn index(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub(super) fn number(&mut self) -> Option<u64> {
         let mut n = 0u64;
         for shift in (0..64).step_by(7) {
             let (byte, rest) = self.rest.split_first()?;

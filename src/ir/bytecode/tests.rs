@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::diag::Span;
-use crate::ir::{Attr, Graph, Location, Place, Symbol, Type, parse_graph};
+use crate::ir::{
+    AliasInfo, Attr, Function, Graph, Location, Module, ParseOptions, Place, Symbol, Type, parse_graph,
+    parse_module,
+};
 use crate::tensor::DType;
 use proptest::prelude::*;
 
@@ -31,6 +34,99 @@ with prim::FusionGroup_0 = graph(%x : Tensor):
   %r : Tensor = aten::relu(%x)
   return (%r)
 ";
+
+const MODULE: &str = "class __torch__.M(Module):
+  parameter weight : Tensor
+  buffer mean : Tensor
+  attribute training : bool
+  constant k : int[] = [1, 2]
+  method forward = __torch__.M.forward
+  static_method make = helper
+  property p = get_p, set_p
+  property q = get_q
+  forward_pre_hook before
+  forward_hook after
+
+class __torch__.Pair:
+  attribute a : int
+
+interface __torch__.Shape(Module):
+  method area(__torch__.Shape self, int n=1) -> Tensor
+
+enum __torch__.Color : int:
+  RED = 1
+  GREEN = 2
+
+named_tuple __torch__.Range:
+  lo : Tensor
+  hi : int = 3
+
+schema __torch__.M.forward(__torch__.M self, Tensor(a!) x, *, int[2] k=1, bool flag=False) -> Tensor(a!)
+graph @__torch__.M.forward(%self : __torch__.M,
+      %x : Tensor,
+      %k : int[],
+      %flag : bool):
+  %c : Enum<__torch__.Color> = prim::Constant[value=__torch__.Color.RED]()
+  return (%x)
+
+graph @helper(%x : Tensor):
+  return (%x)
+";
+
+fn module(text: &str) -> Module {
+    let source = Source::new("m.ir", text);
+    parse_module(&source, &ParseOptions::default()).unwrap_or_else(|errors| panic!("{errors:?}")).module
+}
+
+#[test]
+fn modules_come_back_whole() {
+    let mut module = module(MODULE);
+    let source = Source::new("m.py", "def forward");
+    let function = module.functions.get_mut(&Symbol::new("__torch__.M.forward")).expect("it is there");
+    function.span = Some(Span::new(&source, 4, 11));
+    let x = &mut function.schema.arguments[1];
+    (x.is_out, x.real_ty) = (true, Type::int());
+    let contained = vec![None, Some(AliasInfo { wildcard_after: true, ..AliasInfo::default() })];
+    let before = vec![Symbol::new("b")];
+    x.alias =
+        Some(AliasInfo { before, is_write: true, wildcard_before: true, contained, ..AliasInfo::default() });
+    let mut outside = Outside::default();
+    let bytes = write_module(&module, &mut outside).expect("no objects");
+    let back = read_module(&bytes, &outside).expect("written");
+    assert_eq!(back.to_string(), module.to_string());
+    for (name, function) in &module.functions {
+        assert_eq!(back.functions[name].schema, function.schema);
+        assert_eq!(back.functions[name].span, function.span);
+    }
+    let class = |module: &Module| format!("{:?}", module.classes);
+    assert_eq!(class(&back), class(&module));
+    assert_eq!(write_module(&back, &mut outside), Some(bytes.clone()));
+    assert!(read_module(&bytes[..bytes.len() - 1], &outside).is_none());
+}
+
+#[test]
+fn differences_are_functions_or_more() {
+    let before = module(MODULE);
+    let helper = Symbol::new("helper");
+    let found = |after: &Module| differences(&before, after, &mut Outside::default()).expect("no objects");
+    assert_eq!(found(&before), Some(Vec::new()));
+    let mut after = before.clone();
+    let graph = &mut after.functions[&helper].graph;
+    graph.emit(graph.root(), Symbol::new("test::op"), &[], &[]);
+    assert_eq!(found(&after), Some(vec![helper]));
+    let other = Function { name: Symbol::new("other"), ..after.functions[&helper].clone() };
+    after.functions.insert(other.name, other);
+    assert_eq!(found(&after), Some(vec![helper, Symbol::new("other")]));
+    after.classes[0].forward_hooks.clear();
+    assert_eq!(found(&after), None);
+}
+
+#[test]
+fn constants_are_typed() {
+    let write = |constants: &[(Type, Attr)]| write_constants(constants, &mut Outside::default());
+    let none = write(&[(Type::optional(Type::int()), Attr::None)]);
+    assert!(none.is_some() && none != write(&[(Type::optional(Type::str()), Attr::None)]));
+}
 
 fn graph(text: &str) -> Graph {
     parse_graph(text).expect("it is a graph")
@@ -129,16 +225,31 @@ proptest! {
     }
 
     #[test]
+    fn no_bytes_are_too_strange_for_a_module(at in 0usize..2000, byte: u8) {
+        let mut bytes = write_module(&module(MODULE), &mut Outside::default()).expect("no objects");
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        if let Some(module) = read_module(&bytes, &Outside::default()) {
+            let _ = module.to_string();
+        }
+    }
+
+    #[test]
     fn no_bytes_at_all_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = read(&bytes, &Outside::default());
+        let _ = (read(&bytes, &Outside::default()), read_module(&bytes, &Outside::default()));
     }
 }
 
 /// The fuzzer begins with these graphs in the form that is written now; `BLESS=1` writes them anew.
 #[test]
 fn the_corpus_is_what_is_written() {
-    for (name, text) in [("loop", LOOP), ("group", GROUP)] {
-        let bytes = write(&graph(text), &mut Outside::default()).expect("no objects");
+    let none = Outside::default;
+    for (name, bytes) in [
+        ("loop", write(&graph(LOOP), &mut none())),
+        ("group", write(&graph(GROUP), &mut none())),
+        ("module", write_module(&module(MODULE), &mut none())),
+    ] {
+        let bytes = bytes.expect("no objects");
         let file = format!("{}/../../fuzz/corpus/bytecode/{name}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&file, &bytes).expect("writable");

@@ -2,7 +2,7 @@
 
 use super::types::*;
 use super::{MAX_DEPTH, Outside};
-use crate::diag::Source;
+use crate::diag::{Source, Span};
 use crate::ir::{
     Attr, BlockId, Dim, Graph, Location, LocationId, OpId, Place, Stride, Symbol, TensorType, Type, TypeKind,
     TypeParameter, ValueId,
@@ -14,6 +14,14 @@ use std::sync::Arc;
 /// The bytes of a graph, with its tensors and sources in `outside`. None for a graph that holds an object of a custom class or
 /// nests too deep; `outside` may have grown all the same.
 pub fn write(graph: &Graph, outside: &mut Outside) -> Option<Vec<u8>> {
+    written(outside, |writer| writer.graph(graph))
+}
+
+/// What a writer writes, where it can.
+pub(super) fn written(
+    outside: &mut Outside,
+    write: impl FnOnce(&mut Writer<'_>) -> Option<()>,
+) -> Option<Vec<u8>> {
     let tensors = outside.tensors.iter().enumerate().map(|(n, tensor)| (tensor.id(), n as u64)).collect();
     let sources = outside.sources.iter().enumerate().map(|(n, source)| (address(source), n as u64)).collect();
     let mut writer = Writer {
@@ -25,7 +33,7 @@ pub fn write(graph: &Graph, outside: &mut Outside) -> Option<Vec<u8>> {
         types: HashMap::new(),
         depth: 0,
     };
-    writer.graph(graph)?;
+    write(&mut writer)?;
     Some(writer.out)
 }
 
@@ -33,7 +41,7 @@ fn address(source: &Arc<Source>) -> usize {
     Arc::as_ptr(source) as usize
 }
 
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     out: Vec<u8>,
     outside: &'a mut Outside,
     tensors: HashMap<usize, u64>,
@@ -60,13 +68,24 @@ impl Of<'_> {
 }
 
 impl Writer<'_> {
-    fn graph(&mut self, graph: &Graph) -> Option<()> {
+    pub(super) fn graph(&mut self, graph: &Graph) -> Option<()> {
         let mut of = Of { graph, places: HashMap::new(), visible: 0, locations: HashMap::new() };
         self.flag(graph.hides_symbols);
-        self.deeper(|writer| writer.block(&mut of, graph.root()))
+        self.deeper(|writer| writer.block(&mut of, graph.root()))?;
+        self.number(u64::from(graph.next_number()));
+        Some(())
     }
 
-    fn deeper(&mut self, write: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
+    /// The bytes of something by itself, which refers to nothing that was written before.
+    pub(super) fn alone(&mut self, write: impl FnOnce(&mut Self) -> Option<()>) -> Option<Vec<u8>> {
+        self.out.clear();
+        self.symbols.clear();
+        self.types.clear();
+        write(self)?;
+        Some(std::mem::take(&mut self.out))
+    }
+
+    pub(super) fn deeper(&mut self, write: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
         if self.depth == MAX_DEPTH {
             return None;
         }
@@ -163,12 +182,7 @@ impl Writer<'_> {
             Place::Unknown => self.number(0),
             Place::Span(span) => {
                 self.number(1);
-                let (sources, all) = (&mut self.sources, &mut self.outside.sources);
-                let n = *sources.entry(address(span.source())).or_insert_with(|| {
-                    all.push(Arc::clone(span.source()));
-                    all.len() as u64 - 1
-                });
-                [n, span.start() as u64, span.end() as u64].into_iter().for_each(|n| self.number(n));
+                self.span(span);
             }
             Place::File { file, line, column } => {
                 self.number(2);
@@ -191,7 +205,16 @@ impl Writer<'_> {
         }
     }
 
-    fn attr(&mut self, attr: &Attr) -> Option<()> {
+    pub(super) fn span(&mut self, span: &Span) {
+        let (sources, all) = (&mut self.sources, &mut self.outside.sources);
+        let n = *sources.entry(address(span.source())).or_insert_with(|| {
+            all.push(Arc::clone(span.source()));
+            all.len() as u64 - 1
+        });
+        [n, span.start() as u64, span.end() as u64].into_iter().for_each(|n| self.number(n));
+    }
+
+    pub(super) fn attr(&mut self, attr: &Attr) -> Option<()> {
         self.deeper(|writer| writer.attr_inside(attr))
     }
 
@@ -253,7 +276,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    fn tagged(&mut self, tag: u64, write: impl FnOnce(&mut Self)) {
+    pub(super) fn tagged(&mut self, tag: u64, write: impl FnOnce(&mut Self)) {
         self.number(tag);
         write(self);
     }
@@ -263,12 +286,16 @@ impl Writer<'_> {
         list.iter().for_each(|item| write(self, item));
     }
 
-    fn each<T>(&mut self, list: &[T], mut write: impl FnMut(&mut Self, &T) -> Option<()>) -> Option<()> {
+    pub(super) fn each<T>(
+        &mut self,
+        list: &[T],
+        mut write: impl FnMut(&mut Self, &T) -> Option<()>,
+    ) -> Option<()> {
         self.number(list.len() as u64);
         list.iter().try_for_each(|item| write(self, item))
     }
 
-    fn ty(&mut self, ty: &Type) -> Option<()> {
+    pub(super) fn ty(&mut self, ty: &Type) -> Option<()> {
         if ty.depth() > MAX_DEPTH {
             return None;
         }
@@ -410,7 +437,7 @@ impl Writer<'_> {
         self.text(&device.to_string());
     }
 
-    fn symbol(&mut self, symbol: Symbol) {
+    pub(super) fn symbol(&mut self, symbol: Symbol) {
         let next = self.symbols.len() as u64;
         match *self.symbols.entry(symbol).or_insert(next) {
             known if known != next => self.number(known + 1),
@@ -421,7 +448,7 @@ impl Writer<'_> {
         }
     }
 
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.out.extend_from_slice(text.as_bytes());
     }
@@ -430,7 +457,7 @@ impl Writer<'_> {
         self.out.extend_from_slice(&x.to_bits().to_le_bytes());
     }
 
-    fn flag(&mut self, flag: bool) {
+    pub(super) fn flag(&mut self, flag: bool) {
         self.out.push(u8::from(flag));
     }
 
@@ -438,7 +465,7 @@ impl Writer<'_> {
         self.number((n.wrapping_shl(1) ^ (n >> 63)) as u64);
     }
 
-    fn number(&mut self, mut n: u64) {
+    pub(super) fn number(&mut self, mut n: u64) {
         while n >= 0x80 {
             self.out.push(n as u8 | 0x80);
             n >>= 7;

@@ -539,6 +539,16 @@ impl Graph {
         self.next_number = self.next_number.max(number.saturating_add(1));
     }
 
+    /// The number that the next value gets that has no name.
+    pub fn next_number(&self) -> u32 {
+        self.next_number
+    }
+
+    /// Sets that; no value may have it or a higher one.
+    pub fn set_next_number(&mut self, number: u32) {
+        self.next_number = number;
+    }
+
     // --- erasing ---
 
     /// Erases an op with its nested blocks. Its results must have no uses.

@@ -3,7 +3,7 @@
 
 use super::counters::PlanCounters;
 use super::guard::Guards;
-use super::kept::{self, Place};
+use super::kept;
 use super::making::{self, Maker, Making};
 use super::open::OpenSpec;
 use super::recording::{self, Recording};
@@ -22,6 +22,7 @@ use crate::passes::{
     self, Context, Extras, FiredRules, FrozenAttributes, Meanings, Pipeline, check_strict_fusion,
 };
 use crate::runtime::code::{self, Action, Code};
+use crate::runtime::kept::Place;
 use crate::runtime::packed::Packed;
 use crate::tensor::{Moment, Tensor};
 use crate::value::{Object, Value};
@@ -221,7 +222,7 @@ pub(super) fn optimized(
         Found::Read(kept) => making.and(kept),
         Found::Made(Some((place, before, since))) => {
             let stages = making.stages.get(before..).unwrap_or_default();
-            if let Err(why) = place.write(&function.graph, (stages, &making.rules), since) {
+            if let Err(why) = kept::write(&place, &function.graph, (stages, &making.rules), since) {
                 subject.counters.unkept(why);
             }
         }
@@ -251,9 +252,9 @@ fn run_or_read(
     };
     runner.run(&first, module)?;
     let name = subject.function.name;
-    let place = module.functions.get(&name).and_then(|function| Place::of(subject, &rest, &function.graph));
+    let place = module.functions.get(&name).and_then(|function| kept::place(subject, &rest, &function.graph));
     let place = place.and_then(|found| found.map_err(|why| subject.counters.unkept(why)).ok());
-    if let Some((graph, kept)) = place.as_ref().and_then(Place::read)
+    if let Some((graph, kept)) = place.as_ref().and_then(kept::read)
         && let Some(function) = module.functions.get_mut(&name)
     {
         function.graph = graph;

@@ -10,7 +10,7 @@ mod steps;
 mod translate;
 mod types;
 
-use super::load::{Model, assembled};
+use super::load::{Model, assembled, upgraded};
 use super::{Archive, upgraders};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
@@ -85,7 +85,7 @@ pub(super) fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> 
             .map_err(|error| named(error, &format!("bytecode of {}", code.name)))?;
         module.functions.insert(function.name, function);
     }
-    assembled(registry, (&archive, &data), (module, &versioned))
+    assembled(registry, (&archive, &data), upgraded(registry, module, &versioned)?)
 }
 
 /// Puts what an error is about before its message.
