@@ -30,6 +30,11 @@ const MAX_FACTORS: usize = 3;
 /// The largest divisor of a quotient that is recognized.
 const MAX_DIVISOR: i64 = 64;
 
+/// What begins a formula in [`OpenSizes::state`].
+const PRODUCT: i64 = 0;
+const SUM: i64 = 1;
+const QUOTIENT: i64 = 2;
+
 /// The open sizes of a plan by their numbers: those of its arguments, then what rules made of them.
 #[derive(Debug)]
 pub struct OpenSizes {
@@ -121,6 +126,60 @@ impl OpenSizes {
     /// How a size is made of others; None where an argument has it.
     pub fn made(&self, size: u32) -> Option<Made> {
         (size as usize).checked_sub(self.given).and_then(|at| self.made.lock().get(at).cloned())
+    }
+
+    /// All that is known of them, as numbers: what [`OpenSizes::restore`] takes.
+    pub fn state(&self) -> Vec<i64> {
+        let mut out = vec![self.given as i64, self.most, self.least.load(Ordering::Relaxed)];
+        for made in self.made.lock().iter() {
+            match made {
+                Made::Product(factor, sizes) => {
+                    out.extend([PRODUCT, *factor, sizes.len() as i64]);
+                    out.extend(sizes.iter().map(|n| i64::from(*n)));
+                }
+                Made::Sum(a, b, plus) => out.extend([SUM, i64::from(*a), i64::from(*b), *plus]),
+                Made::Quotient { factor, of, plus, by } => {
+                    out.extend([QUOTIENT, *factor, i64::from(*of), *plus, *by]);
+                }
+            }
+        }
+        out
+    }
+
+    /// Takes over what another plan for such arguments knew in the end. None, and nothing changed, for numbers that say no such thing.
+    pub fn restore(&self, state: &[i64]) -> Option<()> {
+        let [given, most, least, rest @ ..] = state else { return None };
+        if (*given, *most) != (self.given as i64, self.most) || !(2..=self.most).contains(least) {
+            return None;
+        }
+        let mut rest = rest.iter().copied();
+        let mut made = Vec::new();
+        while let Some(kind) = rest.next() {
+            let lower = |n: i64| u32::try_from(n).ok().filter(|n| (*n as usize) < self.given + made.len());
+            let one = match kind {
+                PRODUCT => {
+                    let (factor, count) = (rest.next()?, rest.next()?);
+                    let count = usize::try_from(count).ok().filter(|n| *n <= MAX_MADE)?;
+                    let sizes: Vec<u32> = rest.by_ref().take(count).map_while(lower).collect();
+                    (sizes.len() == count).then_some(Made::Product(factor, sizes))?
+                }
+                SUM => Made::Sum(lower(rest.next()?)?, lower(rest.next()?)?, rest.next()?),
+                QUOTIENT => Made::Quotient {
+                    factor: rest.next()?,
+                    of: lower(rest.next()?)?,
+                    plus: rest.next()?,
+                    by: rest.next().filter(|by| *by > 0)?,
+                },
+                _ => return None,
+            };
+            made.push(one);
+            if made.len() > MAX_MADE {
+                return None;
+            }
+        }
+        self.least.store(*least, Ordering::Relaxed);
+        *self.made.lock() = made;
+        Some(())
     }
 
     /// The size that is made so, the same number for the same formula.

@@ -1,6 +1,6 @@
 //! What rules say of open sizes holds for numbers in their place, and no more is said than that.
 
-use super::open::{OpenSizes, by_numbers};
+use super::open::{Made, OpenSizes, by_numbers};
 use super::{Known, Operands, Results, infer, layouts};
 use crate::dialects::Registry;
 use crate::ir::{Argument, Attr, Dim, Stride, TensorType, TypeKind};
@@ -197,4 +197,34 @@ fn agree(open: &OpenSizes, general: &TensorType, exact: &TensorType, given: &[i6
         assert_eq!(own, exact, "{row}: {general:?} for {given:?}");
     }
     true
+}
+
+#[test]
+fn what_is_known_is_taken_over() {
+    let open = OpenSizes::new(2, 100);
+    let product = open.row_major(&[Dim::Open(0), Dim::Open(1), Dim::Known(3)]);
+    assert!(product.is_some());
+    let state = [2, open.most(), 5, 0, 3, 2, 0, 1, 1, 2, 0, -1, 2, 1, 3, 4, 7];
+    open.restore(&state).expect("it fits");
+    assert_eq!(open.state(), state);
+    assert_eq!(open.made(2), Some(Made::Product(3, vec![0, 1])));
+    assert_eq!(open.made(3), Some(Made::Sum(2, 0, -1)));
+    assert_eq!(open.made(4), Some(Made::Quotient { factor: 1, of: 3, plus: 4, by: 7 }));
+    assert!(open.hold(&[5, 6]) && !open.hold(&[4, 6]));
+    let most = open.most();
+    for wrong in [
+        &[][..],
+        &[3, most, 2],
+        &[2, most + 1, 2],
+        &[2, most, 1],
+        &[2, most, 2, 9],
+        // A size of a higher number, a product that ends early, a division by nothing.
+        &[2, most, 2, 1, 0, 2, 0],
+        &[2, most, 2, 0, 1, 2, 0],
+        &[2, most, 2, 2, 1, 0, 0, 0],
+        &[2, most, 2, 0, 1, -1],
+    ] {
+        assert_eq!(open.restore(wrong), None, "{wrong:?}");
+        assert_eq!(open.state(), state);
+    }
 }

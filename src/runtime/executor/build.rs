@@ -222,7 +222,8 @@ pub(super) fn optimized(
         Found::Read(kept) => making.and(kept),
         Found::Made(Some((place, before, since))) => {
             let stages = making.stages.get(before..).unwrap_or_default();
-            if let Err(why) = kept::write(&place, &function.graph, (stages, &making.rules), since) {
+            if let Err(why) = kept::write((&place, subject), &function.graph, (stages, &making.rules), since)
+            {
                 subject.counters.unkept(why);
             }
         }
@@ -254,7 +255,7 @@ fn run_or_read(
     let name = subject.function.name;
     let place = module.functions.get(&name).and_then(|function| kept::place(subject, &rest, &function.graph));
     let place = place.and_then(|found| found.map_err(|why| subject.counters.unkept(why)).ok());
-    if let Some((graph, kept)) = place.as_ref().and_then(kept::read)
+    if let Some((graph, kept)) = place.as_ref().and_then(|place| kept::read(place, subject))
         && let Some(function) = module.functions.get_mut(&name)
     {
         function.graph = graph;

@@ -39,6 +39,8 @@ pub(super) fn split(pipeline: &Pipeline) -> Option<(Pipeline, Pipeline)> {
 #[derive(Serialize, Deserialize)]
 struct Made {
     stages: Vec<StageText>,
+    /// What is known of open sizes in the end.
+    open: Vec<i64>,
     rules: Vec<(String, usize)>,
 }
 
@@ -69,9 +71,6 @@ fn place_in(
     graph: &Graph,
 ) -> Result<Place, &'static str> {
     let code = &subject.context;
-    if subject.open.is_some() {
-        return Err("it leaves sizes open");
-    }
     if !code.registry.is_builtin() {
         return Err("ops, rules or lowerings were added to the built-in ones");
     }
@@ -85,15 +84,27 @@ fn place_in(
     let bytes = bytecode::write(graph, &mut outside).ok_or("its graph holds an object of a custom class")?;
     let constants = Constants::of(outside)?;
     let made_of = constants.digest()?;
-    let (rest, machine) = (rest.to_text(), asked_machine());
-    let key = Key::of_parts(Kind::Plans, &[rest.as_bytes(), machine.as_bytes(), &bytes, &made_of]);
+    let (rest, machine, open) = (rest.to_text(), asked_machine(), format!("{:?}", open(subject)));
+    let parts = [rest.as_bytes(), machine.as_bytes(), open.as_bytes(), &bytes, &made_of];
+    let key = Key::of_parts(Kind::Plans, &parts);
     Ok(Place { cache, key, name: subject.function.name.to_string(), constants })
 }
 
-/// The graph and what passes did, if they are there and made of these weights.
-pub(super) fn read(place: &Place) -> Option<(Graph, Making)> {
+/// What is known of open sizes; empty where there are none.
+fn open(subject: &Subject<'_>) -> Vec<i64> {
+    subject.open.map(|open| open.sizes.state()).unwrap_or_default()
+}
+
+/// The graph and what passes did, if they are there and made of these weights. What they found out about open sizes is known from
+/// then on.
+pub(super) fn read(place: &Place, subject: &Subject<'_>) -> Option<(Graph, Making)> {
     place.read(|made: Made, bytes, outside| {
         let graph = bytecode::read(bytes, outside)?;
+        match subject.open {
+            Some(open) => open.sizes.restore(&made.open)?,
+            None if made.open.is_empty() => {}
+            None => return None,
+        }
         let stages = made.stages.iter().map(StageText::stage).collect();
         let rules = made.rules.iter().map(|(name, times)| (Arc::from(name.as_str()), *times)).collect();
         Some((graph, Making { kept: made.stages.len(), stages, rules, ..Making::default() }))
@@ -102,7 +113,7 @@ pub(super) fn read(place: &Place) -> Option<(Graph, Making)> {
 
 /// Keeps what passes made since a moment, with what each did and the rules that fired. The error says why it is not kept.
 pub(super) fn write(
-    place: &Place,
+    (place, subject): (&Place, &Subject<'_>),
     graph: &Graph,
     (stages, rules): (&[Stage], &[(Arc<str>, usize)]),
     since: Moment,
@@ -111,7 +122,7 @@ pub(super) fn write(
     let bytes = bytecode::write(graph, &mut outside).ok_or("its plan holds an object of a custom class")?;
     let stages = stages.iter().map(StageText::of).collect();
     let rules = rules.iter().map(|(name, times)| (name.to_string(), *times)).collect();
-    place.write(Made { stages, rules }, &bytes, (&outside, since))
+    place.write(Made { stages, open: open(subject), rules }, &bytes, (&outside, since))
 }
 
 /// Whether something in a graph is an object, or a type of one that a pass might look up in the module.

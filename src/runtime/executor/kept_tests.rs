@@ -178,3 +178,40 @@ fn damaged_plans_are_made_anew() {
     assert_eq!(answer(&program, &cache).from_disk, 0);
     assert_eq!(answer(&program, &cache).from_disk, 1, "a whole one took its place");
 }
+
+/// Sizes that follow from those of arguments: a sum, a product, a quotient.
+const OPEN: &str = "def forward(self, x: Tensor) -> Tensor:\n    y = torch.cat([x, x[:, 1:]], 1)\n    z = torch.max_pool1d(y.flatten().unsqueeze(0), [2], [2])\n    return torch.relu(torch.matmul(y.t(), y)).sum(0) * 2.0 + z.sum()\n";
+
+#[test]
+fn plans_of_open_sizes_are_kept() {
+    let folder = Temporary::new("kept").expect("a folder");
+    let cache = cache(&folder);
+    let program = |disk: Option<&Arc<DiskCache>>| {
+        let module = program_of("__torch__.M", "  n : int\n", &[OPEN]).expect("compiles");
+        let instance = Object::new(Symbol::new("__torch__.M"));
+        instance.set(Symbol::new("n"), Value::Int(1));
+        let program =
+            Program::with(module, Some(instance), Registry::builtin()).planned().with_static_plans(0);
+        match disk {
+            Some(cache) => program.keeping_plans_in(Arc::clone(cache)),
+            None => program,
+        }
+    };
+    let (plain, [first, second]) = (program(None), [(); 2].map(|()| program(Some(&cache))));
+    let run = Run::silent();
+    run.set_grad_enabled(false);
+    let call = |program: &Program, sizes: &[i64]| {
+        program.run("forward", vec![numbers(sizes, 3)], &run).expect("runs").to_text()
+    };
+    for program in [&first, &second] {
+        for sizes in [[4, 9], [4, 5], [11, 30], [2, 2], [1, 7]] {
+            assert_eq!(call(program, &sizes), call(&plain, &sizes), "{sizes:?}");
+        }
+    }
+    let reports = [&first, &second].map(Program::plan_report);
+    // The last two have plans of their own: a size of 1 is never open, and what follows from 2 would be 1.
+    let built = reports.each_ref().map(|report| (report.built, report.open, report.from_disk));
+    assert_eq!(built, [(3, 1, 0), (3, 1, 3)], "{reports:?}");
+    assert_eq!(graph(&first), graph(&second));
+    assert!(graph(&first).contains("s0"), "{}", graph(&first));
+}
