@@ -34,6 +34,15 @@ pub const FUNCTIONS: &[Function] = &[
     Function { name: "log1p", bound: 1.0, flushes: false, build: |p, x| p.log1p(x), truth: f64::ln_1p },
     Function { name: "tanh", bound: 1.0, flushes: false, build: |p, x| p.tanh(x), truth: f64::tanh },
     Function { name: "erf", bound: 1.1, flushes: false, build: |p, x| p.erf(x), truth: libm::erf },
+    Function { name: "sin", bound: 1.0, flushes: false, build: |p, x| p.sin(x), truth: f64::sin },
+    Function { name: "cos", bound: 1.0, flushes: false, build: |p, x| p.cos(x), truth: f64::cos },
+    Function { name: "tan", bound: 1.5, flushes: false, build: |p, x| p.tan(x), truth: f64::tan },
+    Function { name: "asin", bound: 1.0, flushes: false, build: |p, x| p.asin(x), truth: f64::asin },
+    Function { name: "acos", bound: 1.0, flushes: false, build: |p, x| p.acos(x), truth: f64::acos },
+    Function { name: "atan", bound: 1.1, flushes: false, build: |p, x| p.atan(x), truth: f64::atan },
+    Function { name: "atan2", bound: 1.1, flushes: false, build: angle, truth: |y| y.atan2(FIXED) },
+    Function { name: "atan2", bound: 1.1, flushes: false, build: angle_to, truth: |x| FIXED.atan2(-x) },
+    Function { name: "pow", bound: 0.51, flushes: false, build: power, truth: |x| x.powf(FIXED) },
     Function {
         name: "sigmoid",
         bound: 2.5,
@@ -42,6 +51,27 @@ pub const FUNCTIONS: &[Function] = &[
         truth: |x| 1.0 / (1.0 + (-x).exp()),
     },
 ];
+
+/// The other operand of functions of two: a float, so that it is the same for both sides.
+const FIXED: f64 = -1.234_567_761_421_203_6;
+
+/// The angle of points with one abscissa.
+fn angle(p: &mut Program, y: Sv) -> Sv {
+    let x = p.constant_like(y, FIXED);
+    p.atan2(y, x)
+}
+
+/// The angle of points with one ordinate, to the other side.
+fn angle_to(p: &mut Program, x: Sv) -> Sv {
+    let (x, y) = (p.neg(x), p.constant_like(x, FIXED));
+    p.atan2(y, x)
+}
+
+/// Powers with one exponent.
+fn power(p: &mut Program, x: Sv) -> Sv {
+    let y = p.constant_like(x, FIXED);
+    p.pow(x, y)
+}
 
 /// 1 / (1 + e^-x), as the rows write it.
 fn sigmoid(p: &mut Program, x: Sv) -> Sv {

@@ -274,6 +274,54 @@ fn every_unary_function() {
     }
 }
 
+/// Numbers where functions of two have special answers, each with each, and others.
+fn pairs() -> [Tensor; 2] {
+    let special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.1,
+        5.0,
+        -5.0,
+        3e7,
+        f32::MIN_POSITIVE,
+        f32::from_bits(1),
+        -f32::from_bits(1),
+        f32::MAX,
+        f32::MIN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+    ];
+    let (mut first, mut second) = (floats(2000, 50), floats(2000, 51));
+    for x in special {
+        for y in special {
+            first.push(x);
+            second.push(y);
+        }
+    }
+    [first, second].map(|numbers| Tensor::from_vec(&numbers, &[numbers.len() as i64]).expect("fits"))
+}
+
+#[test]
+fn every_function_of_two_floats() {
+    use crate::dialects::scalar::Binary::*;
+    for (op, ulps) in [(Rem, 0.0), (NextAfter, 0.0), (Hypot, 1.0), (Atan2, 2.0), (Pow, 4.0), (CopySign, 0.0)]
+    {
+        // The sign of a zero is an answer too; that of NaN is none.
+        let function = |p: &mut Program, x: &[Sv]| {
+            let y = p.binary(op, x[0], x[1]);
+            let (one, zero) = (p.constant_like(y, 1.0), p.constant_like(y, 0.0));
+            let (is_number, sign) = (p.eq(y, y), p.copysign(one, y));
+            vec![y, p.select(is_number, sign, zero)]
+        };
+        agree(&format!("{op:?} of f32"), &group(&[F32, F32], function), &pairs(), ulps);
+        let wide = pairs().map(|t| t.to_dtype(F64).expect("converts"));
+        agree(&format!("{op:?} of f64"), &group(&[F64, F64], function), &wide, ulps);
+    }
+}
+
 #[test]
 fn large_work_is_shared_among_threads() {
     let g = group(&[F32, F32], |p, x| vec![p.add(x[0], x[1])]);

@@ -240,6 +240,14 @@ How they work:
   exponent is added last. log1p corrects for the rounding of 1 + x.
 - **tanh**: an odd polynomial below 0.8 in magnitude, 1 - 2 / (e^2x + 1) above.
 - **erf**: an odd polynomial below 0.9; above, 1 - e^P(x) until it is 1.
+- **sin, cos**: the argument is split in n pi/2 + r with |r| at most pi/4, r in two parts; both polynomials are evaluated and the one of the quadrant
+  is taken. Up to 100,000 in magnitude three parts of pi/2 are subtracted; beyond, the bits of 2/pi that matter are multiplied with the mantissa in
+  integers, behind a branch that vectors without such arguments do not take.
+- **tan**: an odd polynomial of the same r, or minus its inverse.
+- **asin, acos**: an odd polynomial up to 1/2; above, twice that of the root of (1 - x) / 2, with what the root lost.
+- **atan, atan2**: an odd polynomial of the quotient of the smaller by the larger coordinate, from a multiple of pi/2 on in two parts.
+- **pow**: 2^(y log2 x) in float64, rounded once; the logarithm by the area tangent of (m - 1) / (m + 1). One exponent was measured.
+- Remainders (`fmod`) are exact: x - n y by one fused operation where the quotient fits into a float, the C library where not.
 - **sigmoid** is 1 / (1 + e^-x), as its row says, and has the error of that formula.
 
 Coefficients were fitted by Remez exchange in 50 digits. float16 and bfloat16 are computed in float32 and rounded once.

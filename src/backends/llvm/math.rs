@@ -17,7 +17,7 @@ const LOG2E: f64 = std::f64::consts::LOG2_E;
 const LN2_HI: f64 = 0.693_145_751_953_125;
 const LN2_LO: f64 = 1.428_606_820_309_417_2e-6;
 /// 1.5 * 2^23: adding it rounds a small float to an integer, which then stands in the low bits.
-const MAGIC: f64 = 12_582_912.0;
+pub(super) const MAGIC: f64 = 12_582_912.0;
 
 /// (e^r - 1 - r) / r² on |r| ≤ ln2/2.
 const EXP: [f64; 5] = [
@@ -90,7 +90,7 @@ pub(super) struct Math<'a, 'c> {
 }
 
 impl<'c> Math<'_, 'c> {
-    fn poly(&self, x: V<'c>, coefficients: &[f64]) -> Result<V<'c>> {
+    pub(super) fn poly(&self, x: V<'c>, coefficients: &[f64]) -> Result<V<'c>> {
         let mut sum: Option<V<'c>> = None;
         for c in coefficients.iter().rev() {
             let c = self.ir.fconst(x, *c);
@@ -102,23 +102,23 @@ impl<'c> Math<'_, 'c> {
         Ok(sum.unwrap_or(x))
     }
 
-    fn bits(&self, x: V<'c>) -> Result<V<'c>> {
+    pub(super) fn bits(&self, x: V<'c>) -> Result<V<'c>> {
         self.ir.cast(Opcode::BitCast, x, self.ir.i32())
     }
 
-    fn float(&self, x: V<'c>) -> Result<V<'c>> {
+    pub(super) fn float(&self, x: V<'c>) -> Result<V<'c>> {
         self.ir.cast(Opcode::BitCast, x, self.ir.f32().into())
     }
 
-    fn int(&self, like: V<'c>, value: i64) -> V<'c> {
+    pub(super) fn int(&self, like: V<'c>, value: i64) -> V<'c> {
         self.ir.iconst(like, self.ir.i32(), value)
     }
 
-    fn abs(&self, x: V<'c>) -> Result<V<'c>> {
+    pub(super) fn abs(&self, x: V<'c>) -> Result<V<'c>> {
         self.ir.intrinsic("llvm.fabs", &[x.get_type()], &[x])
     }
 
-    fn copysign(&self, magnitude: V<'c>, sign: V<'c>) -> Result<V<'c>> {
+    pub(super) fn copysign(&self, magnitude: V<'c>, sign: V<'c>) -> Result<V<'c>> {
         self.ir.intrinsic("llvm.copysign", &[magnitude.get_type()], &[magnitude, sign])
     }
 
@@ -138,7 +138,7 @@ impl<'c> Math<'_, 'c> {
     }
 
     /// The integer nearest to x * scale: with its bits in the low end of the first value, as a float in the second.
-    fn nearest(&self, x: V<'c>, scale: f64) -> Result<(V<'c>, V<'c>)> {
+    pub(super) fn nearest(&self, x: V<'c>, scale: f64) -> Result<(V<'c>, V<'c>)> {
         let magic = self.ir.fconst(x, MAGIC);
         let shifted = self.ir.fma(x, self.ir.fconst(x, scale), magic)?;
         Ok((shifted, self.ir.sub(shifted, magic)?))

@@ -8,12 +8,15 @@ mod call;
 mod control;
 mod emit;
 mod ending;
+mod exact;
 mod ir;
 mod machine;
 mod math;
 mod orc;
+mod power;
 mod scalar;
 mod symbol;
+mod trig;
 mod warp;
 
 use super::cache::{self, DiskCache, Key, Kind};

@@ -3,6 +3,7 @@
 use super::ir::{Ir, Opcode, T, V};
 use super::machine::Machine;
 use super::math::Math;
+use super::trig::Turn;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, Prim, unary_name};
 use crate::dialects::scalar::{Binary, Compare, Unary};
@@ -98,6 +99,12 @@ impl<'c> Scalars<'_, 'c> {
             Unary::Log1p => math.log1p(x)?,
             Unary::Tanh => math.tanh(x)?,
             Unary::Erf => math.erf(x)?,
+            Unary::Sin => math.sine(x, Turn::Sine)?,
+            Unary::Cos => math.sine(x, Turn::Cosine)?,
+            Unary::Tan => math.tan(x)?,
+            Unary::Asin => math.asin(x)?,
+            Unary::Acos => math.acos(x)?,
+            Unary::Atan => math.atan(x)?,
             _ => return Ok(None),
         }))
     }
@@ -143,11 +150,20 @@ impl<'c> Scalars<'_, 'c> {
                 ir.select(ir.fcmp(F::UNO, y, y)?, y, picked)
             }
             Binary::CopySign => ir.intrinsic("llvm.copysign", &[x.get_type()], &[x, y]),
-            Binary::Rem => self.library("fmod", elem, &[x, y]),
+            Binary::Rem => {
+                let digits = if elem == Elem::F32 { f32::MANTISSA_DIGITS } else { f64::MANTISSA_DIGITS };
+                Math { ir }.remainder((x, y), digits as i32, || self.library("fmod", elem, &[x, y]))
+            }
+            Binary::Pow if elem == Elem::F32 => Math { ir }.pow(x, y),
             Binary::Pow => self.library("pow", elem, &[x, y]),
+            Binary::Atan2 if elem == Elem::F32 => Math { ir }.atan2(x, y),
             Binary::Atan2 => self.library("atan2", elem, &[x, y]),
+            Binary::Hypot if elem == Elem::F32 => Math { ir }.hypotenuse(x, y),
             Binary::Hypot => self.library("hypot", elem, &[x, y]),
-            Binary::NextAfter => self.library("nextafter", elem, &[x, y]),
+            Binary::NextAfter => {
+                let lane: T<'c> = if elem == Elem::F32 { ir.i32() } else { ir.i64().into() };
+                Math { ir }.next_after(x, y, lane)
+            }
             Binary::And | Binary::Or | Binary::Xor | Binary::Shl | Binary::Shr => {
                 Err(Diagnostic::internal("a bit operation on floats"))
             }

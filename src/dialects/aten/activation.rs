@@ -103,6 +103,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(hardshrink)
         .numbers(&[("lambd", NumberAs::Element)])
         .accepts("f", "hardshrink_cpu")
+        .facts(&[Fact::Costly])
         .grad("self: with_zero(torch.where((self < -lambd) | (self > lambd), grad, 0), self)")
         .out_found("out"),
     elementwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
@@ -123,6 +124,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(threshold)
         .numbers(&[("threshold", NumberAs::Compute), ("value", NumberAs::Element)])
         .accepts("if", "threshold_cpu")
+        .facts(&[Fact::Costly])
         .grad("self: torch.threshold_backward(grad, self, threshold)")
         .inplace()
         .out("out"),

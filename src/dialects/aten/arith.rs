@@ -174,21 +174,25 @@ pub static OPS: &[OpDef] = &[
         .scalar(floor_divide)
         .accepts("if", "div_floor_cpu")
         .check(check_zero_divisor)
+        .facts(&[Fact::Costly])
         .out("out"),
     elementwise("aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(floor_divide)
         .accepts("if", "div_floor_cpu")
-        .check(check_zero_divisor),
+        .check(check_zero_divisor)
+        .facts(&[Fact::Costly]),
     elementwise("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .scalar(floor_divide)
         .accepts("if", "div_floor_cpu")
         .check(check_zero_divisor)
+        .facts(&[Fact::Costly])
         .inplace()
         .out_exact("Scalar_out"),
     elementwise("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(remainder)
         .accepts("if", "remainder_cpu")
         .check(check_zero_divisor)
+        .facts(&[Fact::Costly])
         .grad("self: grad\nother: -grad * self.div(other, rounding_mode='floor')")
         .inplace()
         .out("Tensor_out"),
@@ -196,6 +200,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(remainder)
         .accepts("if", "remainder_cpu")
         .check(check_zero_divisor)
+        .facts(&[Fact::Costly])
         .grad("self: grad")
         .inplace()
         .out("Scalar_out"),
@@ -203,11 +208,13 @@ pub static OPS: &[OpDef] = &[
         .scalar(remainder)
         .accepts("if", "remainder_cpu")
         .check(check_zero_divisor)
+        .facts(&[Fact::Costly])
         .out("Scalar_Tensor_out"),
     elementwise("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.rem(x[0], x[1]))
         .accepts("if", "fmod_cpu")
         .check(check_zero_divisor)
+        .facts(&[Fact::Costly])
         .grad("self: grad\nother: -grad * self.div(other, rounding_mode='trunc')")
         .inplace()
         .out("Tensor_out"),
@@ -215,6 +222,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.rem(x[0], x[1]))
         .accepts("if", "fmod_cpu")
         .check(check_zero_divisor)
+        .facts(&[Fact::Costly])
         .grad("self: grad")
         .inplace()
         .out("Scalar_out"),

@@ -31,6 +31,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::nextafter(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(nextafter)
         .accepts("f", "nextafter_cpu")
+        .facts(&[Fact::Costly])
         .inplace()
         .out("out"),
     elementwise("aten::maximum(Tensor self, Tensor other) -> Tensor", Promote::Common)

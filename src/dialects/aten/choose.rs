@@ -115,6 +115,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", Promote::First)
         .scalar(lerp)
         .accepts("fc", "lerp_kernel_scalar")
+        .facts(&[Fact::Costly])
         .numbers(&[("weight", NumberAs::Compute)])
         .check(check_lerp)
         .inplace()
@@ -122,6 +123,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", Promote::First)
         .scalar(lerp)
         .accepts("fc", "lerp_kernel_tensor")
+        .facts(&[Fact::Costly])
         .check(check_lerp)
         .inplace()
         .out_found("Tensor_out"),

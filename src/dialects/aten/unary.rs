@@ -268,7 +268,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(sign)
         .accepts("bif", "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")
         .grad("self: torch.zeros_like(grad)")
-        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Odd), Fact::Idempotent])
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Odd), Fact::Idempotent, Fact::Costly])
         .inplace()
         .out_found("out"),
     elementwise("aten::sgn(Tensor self) -> Tensor", Promote::Common)
@@ -348,6 +348,7 @@ pub static OPS: &[OpDef] = &[
         Promote::First,
     )
     .rare("u").scalar(nan_to_num)
+    .facts(&[Fact::Costly])
     .ordered(Order::EveryStride)
     .inplace()
     .out("out"),
