@@ -7,7 +7,7 @@ use inkwell::FloatPredicate as F;
 
 impl<'c> Math<'_, 'c> {
     /// x - n y for the n towards zero from x/y, with the sign of x; exact. Where the quotient has more digits than a float, and of what
-    /// is no number, `library` gives it.
+    /// has no quotient, `library` gives it.
     pub(super) fn remainder(
         &self,
         (x, y): (V<'c>, V<'c>),

@@ -42,7 +42,6 @@ pub fn read_module(bytes: &[u8], outside: &Outside) -> Option<Module> {
 
 /// The functions of the second module that the first one does not have, or has differently; within that, None where the two differ in
 /// anything but functions. None where there are no bytes to compare.
-#[expect(clippy::option_option, reason = "what cannot be compared does not count as a difference")]
 pub fn differences(before: &Module, after: &Module, outside: &mut Outside) -> Option<Option<Vec<Symbol>>> {
     let mut differ = Vec::new();
     let mut others = [Vec::new(), Vec::new()];
