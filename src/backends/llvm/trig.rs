@@ -122,7 +122,13 @@ impl<'c> Math<'_, 'c> {
         let t = self.ir.add(high, tail)?;
         let odd = self.ir.op(Opcode::And, turns, self.int(x, 1))?;
         let is_even = self.ir.icmp(I::EQ, odd, self.int(x, 0))?;
-        let y = self.ir.select(is_even, t, self.ir.fdiv(self.ir.fconst(x, -1.0), t)?)?;
+        // The inverse, with what the sum and the quotient lost.
+        let lost = self.ir.sub(tail, self.ir.sub(t, high)?)?;
+        let inverse = self.ir.fdiv(self.ir.fconst(x, -1.0), t)?;
+        let missing = self.ir.fma(inverse, t, self.ir.fconst(x, 1.0))?;
+        let missing = self.ir.fma(inverse, lost, missing)?;
+        let inverse = self.ir.fma(inverse, missing, inverse)?;
+        let y = self.ir.select(is_even, t, inverse)?;
         // -0 stays -0.
         self.ir.select(self.ir.fcmp(F::OEQ, x, self.ir.fconst(x, 0.0))?, x, y)
     }
