@@ -42,10 +42,12 @@ fn defer_llvm() {
     let linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
     let Some(folder) = std::env::var_os("OUT_DIR").filter(|_| linux) else { return };
     let script = PathBuf::from(folder).join("llvm.ld");
-    if std::fs::write(&script, SCRIPT).is_ok() {
-        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", script.display());
-        println!("cargo::rustc-cfg=defers_llvm");
+    if let Err(error) = std::fs::write(&script, SCRIPT) {
+        println!("cargo::warning={}: {error}: LLVM will be registered at start", script.display());
+        return;
     }
+    println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", script.display());
+    println!("cargo::rustc-cfg=defers_llvm");
 }
 
 /// The files of a folder and of those below it. What cannot be read is not built either.

@@ -9,9 +9,12 @@ use flambeau::tools::cli;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// LLVM's functions that register its options and targets; `build.rs` has the linker put them between two marks instead of running them
-/// at start.
+/// at start. No safe code can name what a linker script defines, so that this module alone of the program declares it and reads it once.
 #[cfg(defers_llvm)]
-#[allow(unsafe_code, reason = "reads what the linker put there")]
+#[allow(
+    unsafe_code,
+    reason = "the linker script of build.rs defines the marks, which only an extern block can name"
+)]
 mod llvm {
     use std::slice;
 

@@ -76,6 +76,17 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
     Ok(files)
 }
 
+/// Changes a byte in the middle of each file of a folder.
+fn damage(folder: &Path) -> Result<(), Failed> {
+    for file in files(folder)? {
+        let mut bytes = fs::read(&file)?;
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&file, bytes)?;
+    }
+    Ok(())
+}
+
 fn equal(found: &str, wanted: &str) -> Result<(), Failed> {
     if found == wanted { Ok(()) } else { Err(format!("{found}\nis not\n{wanted}").into()) }
 }
@@ -129,12 +140,7 @@ fn plans(folder: &Path) -> Result<(), Failed> {
     let without = expect(&run(folder, &["--no-cache"])?, 0, &[])?;
     equal(&changed, &without)?;
     fs::write(folder.join("f.py"), PROGRAM)?;
-    for file in files(&folder.join("cache/plans"))? {
-        let mut bytes = fs::read(&file)?;
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        fs::write(&file, bytes)?;
-    }
+    damage(&folder.join("cache/plans"))?;
     let reported = ["cache of plans: 0 loaded, 0 not there, 1 written, 1 damaged"];
     equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
     let reported = ["its checksum does not fit its content; removed", "4 plans checked, 3 not used"];
@@ -166,12 +172,7 @@ fn modules(folder: &Path) -> Result<(), Failed> {
         expect(&run(folder, &["--time"])?, 1, &["error: object has no attribute tang", "f.py:2:12"])?;
     }
     fs::write(folder.join("f.py"), PROGRAM)?;
-    for file in files(&folder.join("cache/modules"))? {
-        let mut bytes = fs::read(&file)?;
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        fs::write(&file, bytes)?;
-    }
+    damage(&folder.join("cache/modules"))?;
     let reported = ["cache of modules: 0 loaded, 0 not there, 2 written, 2 damaged"];
     equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
     let reported = ["its checksum does not fit its content; removed", "5 modules checked, 3 not used"];
@@ -239,12 +240,7 @@ fn off(folder: &Path) -> Result<(), Failed> {
 fn damaged(folder: &Path) -> Result<(), Failed> {
     let printed = expect(&run(folder, &[])?, 0, &[])?;
     expect(&flambeau(folder, &["cache", "verify"]).output()?, 0, &["2 kernels checked, 0 not used"])?;
-    for file in kernels(folder)? {
-        let mut bytes = fs::read(&file)?;
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        fs::write(&file, bytes)?;
-    }
+    damage(&folder.join("cache/kernels"))?;
     let reported = ["2 kernels compiled", "0 loaded, 0 not there, 2 written, 2 damaged"];
     equal(&expect(&run(folder, &["--time"])?, 0, &reported)?, &printed)?;
     let reported = ["0 kernels compiled", "2 loaded"];

@@ -206,7 +206,12 @@ fn sides(rule: &Rule) -> String {
 pub(super) fn math() -> String {
     let mut out = String::from(MATH);
     out.push_str("| function | bound, ulp | results below the smallest normal |\n|---|---|---|\n");
-    for function in FUNCTIONS {
+    // One that was measured by either operand is listed once.
+    let mut listed = "";
+    for function in FUNCTIONS.iter() {
+        if std::mem::replace(&mut listed, function.name) == function.name {
+            continue;
+        }
         let small = if function.flushes { "0" } else { "kept" };
         let _ = writeln!(out, "| {} | {} | {small} |", function.name, function.bound);
     }
@@ -245,8 +250,9 @@ How they work:
   integers, behind a branch that vectors without such arguments do not take.
 - **tan**: an odd polynomial of the same r, or minus its inverse.
 - **asin, acos**: an odd polynomial up to 1/2; above, twice that of the root of (1 - x) / 2, with what the root lost.
-- **atan, atan2**: an odd polynomial of the quotient of the smaller by the larger coordinate, from a multiple of pi/2 on in two parts.
-- **pow**: 2^(y log2 x) in float64, rounded once; the logarithm by the area tangent of (m - 1) / (m + 1). One exponent was measured.
+- **atan, atan2**: an odd polynomial of the quotient of the smaller by the larger coordinate, from a multiple of pi/2 on in two parts. atan2 was
+  measured over all values of each coordinate, with one value of the other.
+- **pow**: 2^(y log2 x) in float64, rounded once; the logarithm by the area tangent of (m - 1) / (m + 1). It was measured with one exponent.
 - Remainders (`fmod`) are exact: x - n y by one fused operation where the quotient fits into a float, the C library where not.
 - **sigmoid** is 1 / (1 + e^-x), as its row says, and has the error of that formula.
 

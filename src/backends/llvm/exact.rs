@@ -25,7 +25,7 @@ impl<'c> Math<'_, 'c> {
         let rest = self.copysign(rest, x)?;
         let limit = self.ir.fconst(x, f64::powi(2.0, digits - 1));
         let is_rare = self.ir.fcmp(F::UGE, quotient, limit)?;
-        let [rest] = self.rarely(is_rare, [rest], || Ok([library()?]))?;
+        let [rest] = self.ir.rarely(is_rare, [rest], || Ok([library()?]))?;
         Ok(rest)
     }
 

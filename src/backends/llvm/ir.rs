@@ -261,6 +261,41 @@ impl<'c> Ir<'c> {
         Ok(out)
     }
 
+    /// `usual`, and in lanes of a mask what is computed otherwise, which code does only where there is such a lane.
+    pub(super) fn rarely<const N: usize>(
+        &self,
+        mask: V<'c>,
+        usual: [V<'c>; N],
+        otherwise: impl FnOnce() -> Result<[V<'c>; N]>,
+    ) -> Result<[V<'c>; N]> {
+        let b = &self.b;
+        let outside = || Diagnostic::internal("code outside of a function");
+        let before = b.get_insert_block().ok_or_else(outside)?;
+        let function = before.get_parent().ok_or_else(outside)?;
+        let (rare, done) =
+            (self.ctx.append_basic_block(function, "rare"), self.ctx.append_basic_block(function, "usual"));
+        let any = match lanes(mask.get_type()) {
+            1 => mask,
+            _ => self.intrinsic("llvm.vector.reduce.or", &[mask.get_type()], &[mask])?,
+        };
+        b.build_conditional_branch(any.into_int_value(), rare, done).map_err(bug)?;
+        b.position_at_end(rare);
+        let mut chosen = otherwise()?;
+        for (chosen, usual) in chosen.iter_mut().zip(usual) {
+            *chosen = self.select(mask, *chosen, usual)?;
+        }
+        let after = b.get_insert_block().ok_or_else(outside)?;
+        b.build_unconditional_branch(done).map_err(bug)?;
+        b.position_at_end(done);
+        let mut out = usual;
+        for (out, chosen) in out.iter_mut().zip(chosen) {
+            let phi = b.build_phi(out.get_type(), "").map_err(bug)?;
+            phi.add_incoming(&[(out as &dyn BasicValue<'c>, before), (&chosen, after)]);
+            *out = phi.as_basic_value();
+        }
+        Ok(out)
+    }
+
     /// The address of element `index`; a vector of indices gives a vector of addresses.
     pub(super) fn element(&self, base: PointerValue<'c>, lane: T<'c>, index: V<'c>) -> Result<V<'c>> {
         match index {

@@ -5,10 +5,9 @@
 //! that matter are multiplied with the mantissa in integers (M. Payne, R. Hanek, Radian Reduction for Trigonometric Functions, 1983):
 //! rare, so that it stands behind a branch, which is taken where any lane needs it.
 
-use super::ir::{Opcode, V, lanes};
+use super::ir::{Opcode, V};
 use super::math::Math;
-use crate::diag::{Diagnostic, Result};
-use inkwell::values::BasicValue;
+use crate::diag::Result;
 use inkwell::{FloatPredicate as F, IntPredicate as I};
 
 /// From here on n times the parts of π/2 is no longer exact enough.
@@ -148,10 +147,9 @@ impl<'c> Math<'_, 'c> {
         let turns = self.ir.sub(self.bits(shifted)?, self.bits(self.ir.fconst(x, super::math::MAGIC))?)?;
         // NaN is not large: it came through.
         let is_large = self.ir.fcmp(F::OGE, self.abs(x)?, self.ir.fconst(x, LARGE))?;
-        let [turns, high, low] = self.rarely(is_large, [turns, high, low], || {
+        let [turns, high, low] = self.ir.rarely(is_large, [turns, high, low], || {
             let Reduced { turns, high, low } = self.reduced_by_bits(x)?;
-            let small = [turns, high, low];
-            Ok(small)
+            Ok([turns, high, low])
         })?;
         Ok(Reduced { turns, high, low })
     }
@@ -210,43 +208,6 @@ impl<'c> Math<'_, 'c> {
             chosen = self.ir.select(is_it, constant(at), chosen)?;
         }
         Ok(chosen)
-    }
-
-    /// `usual`, and in lanes of a mask what is computed otherwise, which code does only where there is such a lane.
-    pub(super) fn rarely<const N: usize>(
-        &self,
-        mask: V<'c>,
-        usual: [V<'c>; N],
-        otherwise: impl FnOnce() -> Result<[V<'c>; N]>,
-    ) -> Result<[V<'c>; N]> {
-        let b = &self.ir.b;
-        let outside = || Diagnostic::internal("code outside of a function");
-        let before = b.get_insert_block().ok_or_else(outside)?;
-        let function = before.get_parent().ok_or_else(outside)?;
-        let (rare, done) = (
-            self.ir.ctx.append_basic_block(function, "rare"),
-            self.ir.ctx.append_basic_block(function, "usual"),
-        );
-        let any = match lanes(mask.get_type()) {
-            1 => mask,
-            _ => self.ir.intrinsic("llvm.vector.reduce.or", &[mask.get_type()], &[mask])?,
-        };
-        b.build_conditional_branch(any.into_int_value(), rare, done).map_err(super::ir::bug)?;
-        b.position_at_end(rare);
-        let mut chosen = otherwise()?;
-        for (chosen, usual) in chosen.iter_mut().zip(usual) {
-            *chosen = self.ir.select(mask, *chosen, usual)?;
-        }
-        let after = b.get_insert_block().ok_or_else(outside)?;
-        b.build_unconditional_branch(done).map_err(super::ir::bug)?;
-        b.position_at_end(done);
-        let mut out = usual;
-        for (out, chosen) in out.iter_mut().zip(chosen) {
-            let phi = b.build_phi(out.get_type(), "").map_err(super::ir::bug)?;
-            phi.add_incoming(&[(out as &dyn BasicValue<'c>, before), (&chosen, after)]);
-            *out = phi.as_basic_value();
-        }
-        Ok(out)
     }
 
     /// Arc tangent.

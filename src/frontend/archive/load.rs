@@ -57,6 +57,9 @@ impl<'a> Code<'a> {
 pub trait Compiled {
     /// The module of code: one that was made of the same before, or what `compile` makes.
     fn module(&self, code: &Code<'_>, compile: Box<dyn FnOnce() -> Result<Module> + '_>) -> Result<Module>;
+
+    /// What an archive's code is compiled to is not kept, for a reason.
+    fn unkept(&self, reason: &'static str);
 }
 
 /// Builds the model of an archive. Nothing of it runs.
@@ -113,17 +116,17 @@ fn module_of(
         let module = compile_archive(&versioned, ArchiveCode { library, constants, classes })?;
         upgraded(registry, module, &versioned)
     };
-    // A source that cannot be read is an error where it is needed, and no reason to compile nothing.
+    let Some(compiled) = compiled else { return compile(&IndexMap::new(), constants, classes) };
     let sources = archive.code_files().map(|name| Ok((name.to_string(), archive.source(name)?)));
-    match (compiled, sources.collect::<Result<IndexMap<_, _>>>()) {
-        (Some(compiled), Ok(read)) => {
-            let sources: Vec<Arc<Source>> = read.values().cloned().collect();
-            let version = archive.version();
-            let code = Code { version, sources: &sources, constants: &constants, classes: &classes };
-            compiled.module(&code, Box::new(|| compile(&read, constants.clone(), classes.clone())))
-        }
-        _ => compile(&IndexMap::new(), constants, classes),
-    }
+    let Ok(read) = sources.collect::<Result<IndexMap<_, _>>>() else {
+        // It is an error where it is needed, and no reason to compile nothing.
+        compiled.unkept("a source file of the archive cannot be read");
+        return compile(&IndexMap::new(), constants, classes);
+    };
+    let sources: Vec<Arc<Source>> = read.values().cloned().collect();
+    let code =
+        Code { version: archive.version(), sources: &sources, constants: &constants, classes: &classes };
+    compiled.module(&code, Box::new(|| compile(&read, constants.clone(), classes.clone())))
 }
 
 /// Code that was compiled with the operators of the archive's version, with those of today.

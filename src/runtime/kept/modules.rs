@@ -120,6 +120,10 @@ impl Compiled for Keeper {
             }
         })
     }
+
+    fn unkept(&self, reason: &'static str) {
+        self.cache.unkept(reason);
+    }
 }
 
 impl Origin {

@@ -3,11 +3,15 @@
 //! of original and rewritten archives there.
 
 use super::real::{NAMES, check, folder, recorded};
+use crate::diag::Result;
+use crate::dialects::Registry;
 use crate::frontend::archive::pickle::{self, Pickle};
-use crate::frontend::archive::{Archive, Limits, Node, NodeId, write};
+use crate::frontend::archive::{Archive, Code, Compiled, Limits, Node, NodeId, load_with, write};
+use crate::ir::Module;
+use std::cell::Cell;
 
 /// Reads an archive and writes it again: pickles from their trees, everything else as it is.
-fn rewrite(archive: &Archive) -> crate::diag::Result<Vec<u8>> {
+fn rewrite(archive: &Archive) -> Result<Vec<u8>> {
     let mut writer = write::Writer::new(Vec::new(), archive.root_prefix())?;
     for name in archive.names() {
         match name.strip_suffix(".pkl") {
@@ -85,4 +89,42 @@ fn deep_and_wide_trees_are_written_without_recursion() {
     let bytes = pickle::write(&tree);
     assert!(bytes.len() < 10_000, "sharing is lost: {} bytes", bytes.len());
     assert_eq!(pickle::parse(&bytes, &Limits::default()).expect("read again"), tree);
+}
+
+/// Keeps nothing, and notes what it is asked.
+#[derive(Default)]
+struct Noted {
+    sources: Cell<usize>,
+    unkept: Cell<Option<&'static str>>,
+}
+
+impl Compiled for Noted {
+    fn module(&self, code: &Code<'_>, compile: Box<dyn FnOnce() -> Result<Module> + '_>) -> Result<Module> {
+        self.sources.set(code.sources.len());
+        compile()
+    }
+
+    fn unkept(&self, reason: &'static str) {
+        self.unkept.set(Some(reason));
+    }
+}
+
+#[test]
+fn a_source_that_cannot_be_read_and_is_not_needed_is_no_error_and_is_said() {
+    let (original, _) = recorded(NAMES[0]);
+    let load = |archive| {
+        let noted = Noted::default();
+        let model = load_with(&Registry::builtin(), archive, Some(&noted)).expect("it loads");
+        (model.module.to_string(), noted.sources.get(), noted.unkept.get())
+    };
+    let mut writer = write::Writer::new(Vec::new(), original.root_prefix()).expect("a fine name");
+    for name in original.names() {
+        writer.add(name, &original.read(name).expect("readable")).expect("small");
+    }
+    writer.add("code/unused.py", &[0xff]).expect("small");
+    let with = Archive::from_bytes(writer.finish().expect("small")).expect("an archive");
+    let files = original.code_files().count();
+    let (text, sources, unkept) = load(original);
+    assert_eq!((sources, unkept), (files, None));
+    assert_eq!(load(with), (text, 0, Some("a source file of the archive cannot be read")));
 }
