@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+pub use super::limits::exceeded;
+
 /// Why work must end.
 const CANCELLED: u8 = 1;
 const LATE: u8 = 2;
@@ -270,12 +272,6 @@ impl Budget {
         }
         Ok(())
     }
-}
-
-/// An error that says which limit was reached; `option` is the command line's name for it.
-pub fn exceeded(message: impl Into<String>, option: &'static str) -> Diagnostic {
-    let name = if option == "--timeout" { "seconds" } else { option.trim_start_matches("--max-") };
-    Diagnostic::new(ErrorKind::Limit, message).limit(name).hint(format!("{option} sets it"))
 }
 
 /// A number of bytes in the unit that fits.

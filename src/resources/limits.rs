@@ -1,7 +1,6 @@
 //! What one run may use: the limits that a host gives for programs it does not trust.
 
-use super::budget::exceeded;
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use std::time::Duration;
 
 /// Limits of one run, its forks included. `None` means no limit. Below its limits a program answers as it does without;
@@ -86,6 +85,12 @@ pub fn bytes_of(text: &str) -> Result<u64> {
 pub fn seconds_of(number: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(number)
         .map_err(|error| Diagnostic::input(format!("{number} s is not a time limit: {error}")))
+}
+
+/// An error that says which limit was reached; `option` is the command line's name for it.
+pub fn exceeded(message: impl Into<String>, option: &'static str) -> Diagnostic {
+    let name = if option == "--timeout" { "seconds" } else { option.trim_start_matches("--max-") };
+    Diagnostic::new(ErrorKind::Limit, message).limit(name).hint(format!("{option} sets it"))
 }
 
 /// The program printed more than `limit` bytes.
