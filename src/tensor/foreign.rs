@@ -43,7 +43,7 @@ impl Foreign {
     }
 
     /// The first `nbytes` bytes of memory that a storage owned, where they lie.
-    pub(super) fn of_block(mut block: super::storage::Block, nbytes: usize) -> Foreign {
+    pub(super) fn of_block(mut block: super::block::Block, nbytes: usize) -> Foreign {
         let address = block.bytes_mut().as_mut_ptr();
         // SAFETY: the block's memory stays in place as long as the block, which is not shared, and is longer.
         unsafe { Foreign::new(address, nbytes, Box::new(block)) }

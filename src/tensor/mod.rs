@@ -6,11 +6,13 @@
 
 mod data;
 mod device;
-mod elements;
 mod dtype;
+mod element;
+mod elements;
 mod fill;
 mod float8;
 mod array;
+mod block;
 pub mod dlpack;
 pub mod guest;
 mod foreign;
@@ -31,7 +33,8 @@ pub mod view;
 
 pub use data::{InOrder, Strided, cast_row};
 pub use device::Device;
-pub use dtype::{Bool, DType, Element};
+pub use dtype::{Bool, DType};
+pub use element::Element;
 pub use elements::{Blocks, broadcast_all};
 pub use fill::check_fill;
 pub use float8::{E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu};

@@ -2,11 +2,16 @@
 //! for a fused kernel over large tensors is more than the kernel itself. A host says how much is kept
 //! ([`keep_freed`]) and asks how much is ([`kept_bytes`]); a run with a limit of memory leaves no more than fits its limit.
 
-use super::storage::Line;
 use crate::resources::budget;
+use bytemuck::{Pod, Zeroable};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One cache line, so that the allocation is aligned for any vector width.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(super) struct Line(pub(super) [u8; 64]);
 
 /// Smaller blocks are kept by the thread that freed them, in lines of 64 bytes.
 const MIN_LINES: usize = (8 << 10) / 64;

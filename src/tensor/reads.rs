@@ -1,7 +1,6 @@
 //! Which memory was read since some moment: what is computed from other things than the elements of a tensor holds for other
 //! elements as well.
 
-use super::Storage;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The last moment that was asked for.
@@ -16,12 +15,6 @@ impl Moment {
     pub fn now() -> Moment {
         Moment(LAST.fetch_add(1, Ordering::Relaxed) + 1)
     }
-
-    /// Whether a storage was opened since then, for reading or for writing, by this thread or by work that it waited for. Memory
-    /// that is made later counts as read.
-    pub fn knows_read(self, storage: &Storage) -> bool {
-        storage.last_read().0.load(Ordering::Relaxed) >= self.0
-    }
 }
 
 /// The moment before which memory was read last.
@@ -31,6 +24,11 @@ impl LastRead {
     /// Of memory that is made now.
     pub(super) fn new() -> LastRead {
         LastRead(AtomicU64::new(LAST.load(Ordering::Relaxed)))
+    }
+
+    /// Whether that is this moment or a later one.
+    pub(super) fn is_since(&self, moment: Moment) -> bool {
+        self.0.load(Ordering::Relaxed) >= moment.0
     }
 
     /// It is read now. Costs two loads where that is known.

@@ -4,8 +4,10 @@
 //!
 //! Owned memory is charged to the budget of the thread that asks for it and credited when it is freed.
 
+use super::block::Block;
 use super::foreign::Foreign;
-use super::reads::LastRead;
+use super::pool::{self, Line};
+use super::reads::{LastRead, Moment};
 use super::resident::{DeviceBuffer, DeviceMemory, Mirror, may_wait};
 use super::shared::{Blocked, Exclusive, Shared};
 use crate::diag::{Diagnostic, Result};
@@ -64,38 +66,6 @@ enum Content {
     Pinned(Foreign, Weak<()>),
     /// Memory of a device. Opening the storage copies it to the host first, so that its bytes are never requested.
     Away(Arc<dyn DeviceBuffer>, Arc<Charge>),
-}
-
-/// Owned lines and what they were charged to.
-pub(super) struct Block {
-    lines: Vec<Line>,
-    /// Credited when it is dropped.
-    _charge: Charge,
-}
-
-impl Block {
-    /// A block of at least `count` lines that was kept, with whatever was in it. None where there is none, or none that the run may
-    /// have: one of the very size may still fit its limit.
-    fn kept(count: usize) -> Option<Block> {
-        let lines = super::pool::take(count)?;
-        match Charge::new(lines.len() * size_of::<Line>()) {
-            Ok(charge) => Some(Block { lines, _charge: charge }),
-            Err(_) => {
-                super::pool::give(lines);
-                None
-            }
-        }
-    }
-
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(&mut self.lines)
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        super::pool::give(std::mem::take(&mut self.lines));
-    }
 }
 
 impl Host {
@@ -185,7 +155,7 @@ impl Host {
         let memory = match std::mem::replace(&mut self.content, Content::Small(Few::zeroed())) {
             Content::Small(few) => {
                 let _charge = Charge::taken(size_of::<Line>());
-                let mut lines = super::pool::take_near(1).unwrap_or_else(|| vec![Line::zeroed()]);
+                let mut lines = pool::take_near(1).unwrap_or_else(|| vec![Line::zeroed()]);
                 lines[0].0 = few.0;
                 Foreign::of_block(Block { lines, _charge }, nbytes)
             }
@@ -205,16 +175,19 @@ impl Host {
     }
 }
 
-/// One cache line, so that the allocation is aligned for any vector width.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-pub(super) struct Line([u8; 64]);
-
 /// Content that needs no block of its own. It is not aligned as a line is: the system's allocator is several times slower for what
 /// must lie on a line.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(16))]
 struct Few([u8; 64]);
+
+impl Moment {
+    /// Whether a storage was opened since then, for reading or for writing, by this thread or by work that it waited for. Memory
+    /// that is made later counts as read.
+    pub fn knows_read(self, storage: &Storage) -> bool {
+        storage.0.last_read.is_since(self)
+    }
+}
 
 impl Storage {
     /// Zeroed host memory. Fails where it is too large for the machine or for the run's limit.
@@ -395,10 +368,6 @@ impl Storage {
     /// Counts a write that the memory's owner made: what autograd saved before does not hold any more.
     pub fn written_outside(&self) {
         drop(self.begin_write());
-    }
-
-    pub(super) fn last_read(&self) -> &LastRead {
-        &self.0.last_read
     }
 
     fn begin_write(&self) -> Written<'_> {
