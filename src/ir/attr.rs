@@ -1,71 +1,8 @@
-//! Attributes: immutable data that stand on an op.
+//! What is asked of attributes, and when two are equal.
 
-use super::{Graph, Type};
-use crate::tensor::{Device, Tensor};
+use super::{Attr, Graph, Held, Type};
 use num_complex::Complex64;
-use std::any::Any;
 use std::sync::Arc;
-
-/// The value of an attribute. The plural kinds are TorchScript's own flat lists; the last group is what it
-/// calls an `ival`: constants of container and other types.
-#[derive(Clone, Debug)]
-pub enum Attr {
-    /// `[n=1]`
-    Int(i64),
-    /// `[p=0.5]`
-    Float(f64),
-    /// `[z=1+2j]`
-    Complex(Complex64),
-    /// `[s="text"]`
-    Str(Arc<str>),
-    /// `[value=<Tensor>]`, by handle.
-    Tensor(Tensor),
-    /// `[Subgraph=<Graph>]`
-    Graph(Arc<Graph>),
-    /// `[T=int]`
-    Type(Type),
-    /// `[shape=[1, 2]]`
-    Ints(Arc<[i64]>),
-    /// `[scales=[0.5, 1.]]`
-    Floats(Arc<[f64]>),
-    /// List of complex numbers.
-    Complexes(Arc<[Complex64]>),
-    /// `[names=["a", "b"]]`
-    Strs(Arc<[Arc<str>]>),
-    /// List of tensors.
-    Tensors(Arc<[Tensor]>),
-    /// List of graphs.
-    Graphs(Arc<[Arc<Graph>]>),
-    /// List of types.
-    Types(Arc<[Type]>),
-    /// A truth value (a constant of type `bool`; TorchScript stores 0 or 1).
-    Bool(bool),
-    /// No value.
-    None,
-    /// A device constant.
-    Device(Device),
-    /// A constant list of anything.
-    List(Arc<[Attr]>),
-    /// A constant tuple.
-    Tuple(Arc<[Attr]>),
-    /// A constant dictionary, in insertion order.
-    Dict(Arc<[(Attr, Attr)]>),
-    /// A member of an enum class: class name, member name, value.
-    Enum(Arc<(String, String, Attr)>),
-    /// An object of a custom class, by handle: packed weights in a frozen model.
-    Object(Held),
-    /// Anything a foreign dialect wrote between the brackets; kept to the letter.
-    Raw(Arc<str>),
-}
-
-/// What an object of a custom class holds, which this layer does not look into.
-#[derive(Clone)]
-pub struct Held {
-    /// Qualified name of the class.
-    pub class: super::Symbol,
-    /// Its content.
-    pub content: Arc<dyn Any + Send + Sync>,
-}
 
 impl std::fmt::Debug for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -23,26 +23,27 @@ pub mod mlir;
 mod module;
 mod naming;
 mod read;
+mod storage;
 mod symbol;
 pub mod text;
 pub mod types;
 pub mod verify;
 
-pub use attr::{Attr, Held};
 pub use edit::mapped;
-pub use graph::{Graph, Use, ValueDef};
+pub use graph::{Use, ValueDef};
 pub use ids::{BlockId, OpId, ValueId};
 pub use location::{Location, LocationId, Place};
 pub use module::{
     ClassAttribute, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, Module, NamedTupleDef, Property,
 };
 pub use read::parse_module;
+pub use storage::{Attr, Graph, Held};
 pub use symbol::Symbol;
 pub use text::lexer::{MAX_TEXT, too_large};
 pub use text::module_parse::ParsedModule;
 pub use text::module_print::derived_schema;
-pub use text::parser::{Naming, ParseOptions, ResultTypes, parse_graph, parse_graph_source};
-pub use text::printer::PrintOptions;
+pub use text::options::{Naming, ParseOptions, PrintOptions, ResultTypes};
+pub use text::parser::{parse_graph, parse_graph_source};
 pub use text::schema::parse_schema;
 pub use text::type_parse::parse_type;
 pub use types::schema::{AliasInfo, Argument, Schema};

@@ -1,6 +1,6 @@
 //! A module: functions, classes, interfaces, enums and named tuples by qualified name, in order of definition.
 
-use super::{Attr, Graph, Schema, Symbol, Type};
+use super::{Attr, Graph, Hierarchy, Schema, Symbol, Type};
 use crate::diag::{Diagnostic, Result, Span};
 use indexmap::IndexMap;
 
@@ -176,6 +176,25 @@ impl Module {
     pub fn method(&self, class: Symbol, method: &str) -> Option<&Function> {
         let method = Symbol::existing(method)?;
         self.classes.get(&class)?.methods.get(&method).and_then(|name| self.functions.get(name))
+    }
+}
+
+impl Hierarchy for Module {
+    fn is_module_class(&self, class: Symbol) -> bool {
+        self.classes.get(&class).is_some_and(|c| c.kind == ClassKind::Module)
+    }
+
+    fn class_method(&self, class: Symbol, method: Symbol) -> Option<&Schema> {
+        let function = self.classes.get(&class)?.methods.get(&method)?;
+        self.functions.get(function).map(|f| &f.schema)
+    }
+
+    fn is_module_interface(&self, interface: Symbol) -> bool {
+        self.interfaces.get(&interface).is_some_and(|i| i.is_module)
+    }
+
+    fn interface_methods(&self, interface: Symbol) -> Vec<(Symbol, &Schema)> {
+        self.interfaces.get(&interface).into_iter().flat_map(|i| &i.methods).map(|(n, s)| (*n, s)).collect()
     }
 }
 

@@ -1,17 +1,8 @@
 //! Names of values that are unique within their graph, given as PyTorch gives them: the value named last keeps
 //! the plain name, the one that had it before becomes `name.1`, `name.2` and so on.
 
+use super::storage::NameIndex;
 use super::{Graph, ValueId};
-use hashbrown::HashMap;
-
-/// Values by name. Built when first asked for; entries of values that were renamed or erased since are stale
-/// and recognized as such when they are found.
-#[derive(Clone, Debug, Default)]
-pub(super) struct NameIndex {
-    owners: HashMap<String, ValueId>,
-    /// The suffix that comes next for a base.
-    suffixes: HashMap<String, u64>,
-}
 
 impl NameIndex {
     pub(super) fn insert(&mut self, name: &str, value: ValueId) {

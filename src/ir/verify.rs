@@ -16,7 +16,8 @@
 //! Dialects add laws of their own through [`DialectLaws`]: which ops exist, what they take, which blocks they
 //! have. The structural laws are checked first; dialects are asked only about graphs that obey them.
 
-use super::graph::{DEF_IS_BLOCK, TERMINATOR};
+use super::graph::TERMINATOR;
+use super::storage::DEF_IS_BLOCK;
 use super::{Attr, BlockId, Graph, Module, OpId, Symbol, ValueId};
 use crate::diag::{Diagnostic, Source, Span};
 use hashbrown::HashTable;

@@ -21,6 +21,7 @@
 //! Knows no op by name, no file, and nothing of who keeps what.
 
 mod modules;
+mod outside;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -28,21 +29,6 @@ mod types;
 mod write;
 
 pub use modules::{differences, read_module, write_constants, write_module};
+pub use outside::Outside;
 pub use read::read;
 pub use write::write;
-
-use crate::diag::Source;
-use crate::tensor::Tensor;
-use std::sync::Arc;
-
-/// Blocks, graphs, types and attributes within each other.
-const MAX_DEPTH: usize = 100;
-
-/// What graphs refer to and their bytes do not hold. Writing adds what is not there yet.
-#[derive(Clone, Debug, Default)]
-pub struct Outside {
-    /// Tensors of attributes.
-    pub tensors: Vec<Tensor>,
-    /// Sources of locations.
-    pub sources: Vec<Arc<Source>>,
-}

@@ -1,8 +1,8 @@
 //! From bytes to a graph. Trusts none of them: what is not there, does not fit, or is deeper than anything that is written, is no
 //! graph, and memory grows no faster than bytes are read.
 
+use super::outside::{MAX_DEPTH, Outside};
 use super::types::*;
-use super::{MAX_DEPTH, Outside};
 use crate::diag::Span;
 use crate::ir::types::TupleNames;
 use crate::ir::{

@@ -1,12 +1,12 @@
 //! Graphs that come back from their bytes as they were, and bytes that are of no graph.
 
 use super::*;
-use crate::diag::Span;
+use crate::diag::{Source, Span};
 use crate::ir::{
     AliasInfo, Attr, Function, Graph, Location, Module, ParseOptions, Place, Symbol, Type, parse_graph,
     parse_module,
 };
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 use proptest::prelude::*;
 
 const LOOP: &str = "graph(%x.1 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %n : int, %flag : bool?):

@@ -1,7 +1,7 @@
 //! From a graph to bytes.
 
+use super::outside::{MAX_DEPTH, Outside};
 use super::types::*;
-use super::{MAX_DEPTH, Outside};
 use crate::diag::{Source, Span};
 use crate::ir::{
     Attr, BlockId, Dim, Graph, Location, LocationId, OpId, Place, Stride, Symbol, TensorType, Type, TypeKind,

@@ -1,6 +1,6 @@
 //! Copies of ops with all that is nested in them, within a graph or from another one.
 
-use crate::ir::graph::Graph;
+use crate::ir::Graph;
 use crate::ir::location::LocationId;
 use crate::ir::{OpId, Type, ValueId};
 use hashbrown::HashMap;

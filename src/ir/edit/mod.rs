@@ -6,9 +6,10 @@ mod uses;
 
 pub use copy::mapped;
 
-use super::graph::{AttrList, BlockData, DEAD, DEF_IS_BLOCK, Graph, OpData, TERMINATOR, ValueData, ValueDef};
+use super::graph::{DEAD, TERMINATOR, ValueDef};
 use super::location::LocationId;
-use super::{Attr, BlockId, Location, OpId, Symbol, Type, ValueId};
+use super::storage::{AttrList, BlockData, DEF_IS_BLOCK, OpData, ValueData};
+use super::{Attr, BlockId, Graph, Location, OpId, Symbol, Type, ValueId};
 use indexmap::IndexSet;
 use smallvec::SmallVec;
 

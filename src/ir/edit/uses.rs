@@ -1,6 +1,7 @@
 //! Operands of ops and results of blocks: which values they are, and the list of uses that each value has of them.
 
-use crate::ir::graph::{Graph, UseLink};
+use crate::ir::Graph;
+use crate::ir::storage::UseLink;
 use crate::ir::{BlockId, OpId, ValueId};
 use smallvec::SmallVec;
 

@@ -22,6 +22,7 @@ mod parse;
 mod print;
 #[cfg(test)]
 mod tests;
+mod strings;
 mod types;
 
 pub use build::parse_mlir;

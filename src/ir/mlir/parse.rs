@@ -3,7 +3,8 @@
 //! The tree lives as long as the reading: its lists stand in one arena, which is given back at once.
 
 use super::super::Type;
-use super::attributes::{Dictionary, read_dictionary, read_string, skip};
+use super::attributes::{Dictionary, read_dictionary, skip};
+use super::strings::read_string;
 use super::types::{read_type, word};
 use crate::ir::text::lexer::{Cursor, Parsed, TextError};
 use bumpalo::Bump;

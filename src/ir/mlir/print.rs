@@ -2,7 +2,8 @@
 
 use super::super::location::Place;
 use super::super::{Attr, BlockId, Function, Graph, Module, OpId, PrintOptions, Type, ValueId};
-use super::attributes::{expected, write_attribute, write_key, write_string};
+use super::attributes::{expected, write_attribute, write_key};
+use super::strings::write_string;
 use super::types::write_type;
 use super::{DECLARATIONS, GRAPH, RETURN, SUBGRAPHS, YIELD};
 use crate::diag::{Diagnostic, Result};

@@ -1,7 +1,7 @@
 //! Types in MLIR's form.
 
 use super::super::{Dim, TensorType, Type, TypeKind, parse_type};
-use super::attributes::{read_string, write_string};
+use super::strings::{read_string, write_string};
 use crate::ir::text::lexer::{Cursor, Parsed, TextError};
 use crate::tensor::DType;
 use std::fmt::Write as _;

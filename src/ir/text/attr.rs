@@ -5,6 +5,7 @@
 
 use super::lexer::{Cursor, Number, Parsed, TextError};
 use super::number::{write_complex, write_float, write_int, write_quoted};
+use super::options::PrintOptions;
 use super::tensor;
 use super::type_parse::read_type;
 use crate::ir::attr::pack;
@@ -88,7 +89,7 @@ pub(in crate::ir) fn write_value(out: &mut String, attr: &Attr, expected: Option
 
 fn write_exact_graph(out: &mut String, graph: &Graph) {
     out.push_str("graph(");
-    write_quoted(out, &graph.to_text(&crate::ir::PrintOptions::default()));
+    write_quoted(out, &graph.to_text(&PrintOptions::default()));
     out.push(')');
 }
 
@@ -448,7 +449,7 @@ fn read_word(cursor: &mut Cursor, expected: Option<&Type>) -> Option<Attr> {
 fn read_exact_graph(cursor: &mut Cursor) -> Option<Attr> {
     cursor.advance(1);
     let text = cursor.string().ok()??;
-    let graph = crate::ir::parse_graph(&text).ok()?;
+    let graph = Graph::of_exact_text(&text)?;
     cursor.eat(b')').then(|| Attr::Graph(Arc::new(graph)))
 }
 

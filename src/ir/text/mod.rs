@@ -9,6 +9,7 @@ pub(super) mod module_parse;
 pub(super) mod module_print;
 mod names;
 pub mod number;
+pub(super) mod options;
 pub(super) mod parser;
 pub(super) mod printer;
 pub mod schema;

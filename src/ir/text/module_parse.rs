@@ -4,7 +4,8 @@
 use super::attr::read_attr;
 use super::lexer::{Cursor, Parsed, TextError, is_name_byte};
 use super::module_print::derived_schema;
-use super::parser::{GraphParser, Naming, ParseOptions};
+use super::options::{Naming, ParseOptions};
+use super::parser::GraphParser;
 use super::schema::read_schema;
 use super::type_parse::{program_type, read_type};
 use crate::diag::{Diagnostic, Source};

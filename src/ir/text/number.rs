@@ -109,6 +109,18 @@ pub fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// A number that prints as written.
+#[inline]
+pub(super) fn plain_number(text: &str) -> Option<u32> {
+    let bytes = text.as_bytes();
+    match bytes.first()? {
+        b'0' if bytes.len() > 1 => return None,
+        b'0'..=b'9' => {}
+        _ => return None,
+    }
+    text.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

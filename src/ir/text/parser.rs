@@ -15,13 +15,14 @@ mod tokens;
 use super::attr::read_attrs;
 use super::lexer::{Cursor, MAX_DEPTH, MAX_TEXT, Parsed, TextError, is_name_byte, is_name_start, too_large};
 use super::names::Names;
+use super::number::plain_number;
+use super::options::{Naming, ParseOptions};
 use super::type_parse::read_type;
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Symbol, Type, ValueId};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tokens::plain_number;
 
 /// Maximum number of errors, after which the rest of the text is not read.
 const MAX_ERRORS: usize = 20;
@@ -29,46 +30,19 @@ const MAX_ERRORS: usize = 20;
 /// Blocks that may nest. The text of early returns nests one for each; walks of blocks grow their stack.
 const MAX_BLOCKS: usize = 10_000;
 
-/// Infers the type of a result that the text omits, from the op's kind and operands.
-pub type ResultTypes<'a> = &'a dyn Fn(&Graph, OpId, usize) -> Option<Type>;
-
-/// Which names values get.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Naming {
-    /// All names of the text stay, so that printing gives the text again.
-    #[default]
-    Keep,
-    /// As PyTorch's parser does: inputs and block parameters keep names that are not numbers, everything else is
-    /// numbered in order of definition.
-    Torch,
-    /// `Keep` for text in printed form that is the dump of a program, which has locations, scopes or subgraphs, or a
-    /// FileCheck test (with a `RUN:` line), for several graphs in one file and for texts above 256 KB. Any other graph is read as
-    /// PyTorch's parser reads it: `Torch`, and comments after ops are only comments.
-    Auto,
-}
-
-/// How text is read.
-#[derive(Clone, Copy, Default)]
-pub struct ParseOptions<'a> {
-    /// Types of results that the text leaves out; without it they are tensors.
-    pub result_types: Option<ResultTypes<'a>>,
-    /// Which names values get.
-    pub naming: Naming,
-    /// Leave out locations and scopes.
-    pub drop_locations: bool,
-    /// Symbolic sizes print as `SS(-1)` also where PyTorch's parser is followed, which prints them as `*`. For
-    /// `Naming::Auto` a FileCheck test sets it.
-    pub show_symbols: bool,
-    /// Note where each op stands in the text, for errors about it.
-    pub record_places: bool,
-}
-
 /// Reads one graph, `graph(...)` with its `with` tails; its name, if it has one, is dropped.
 pub fn parse_graph(text: &str) -> Result<Graph> {
     let source = Source::new("<string>", text);
     parse_graph_source(&source, &ParseOptions::default()).map_err(|mut errors| {
         if errors.is_empty() { Diagnostic::internal("no error") } else { errors.remove(0) }
     })
+}
+
+impl Graph {
+    /// The graph that the text of an attribute is, `graph("...")`; None where it is of none.
+    pub(super) fn of_exact_text(text: &str) -> Option<Graph> {
+        parse_graph(text).ok()
+    }
 }
 
 /// Reads one graph of a source. The errors come in the order of their places.

@@ -6,30 +6,9 @@
 
 use super::attr::write_attr;
 use super::number::write_int;
+use super::options::PrintOptions;
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, ValueId};
 use std::fmt;
-
-/// What is printed of a graph.
-#[derive(Clone, Copy, Debug)]
-pub struct PrintOptions {
-    /// Places in the source: ` # file.py:3:4`.
-    pub locations: bool,
-    /// Scopes of traced ops: `, scope: __module.linear`.
-    pub scopes: bool,
-}
-
-impl Default for PrintOptions {
-    fn default() -> PrintOptions {
-        PrintOptions { locations: true, scopes: true }
-    }
-}
-
-impl PrintOptions {
-    /// Neither places nor scopes.
-    pub fn bare() -> PrintOptions {
-        PrintOptions { locations: false, scopes: false }
-    }
-}
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,6 +3,7 @@
 //!
 //! Knows how types are kept, not what they mean. Nothing is ordered or printed by address or hash.
 
+use super::kind::{Facts, Interned};
 use super::{TensorType, TypeParameter};
 use crate::ir::{Dim, Stride, Type, TypeKind};
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -10,29 +11,6 @@ use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::hash::BuildHasher;
 use std::sync::{Arc, LazyLock, Weak};
-
-/// A type and what is asked of it often.
-pub(in crate::ir) struct Interned {
-    pub(in crate::ir) kind: TypeKind,
-    pub(in crate::ir) facts: Facts,
-}
-
-/// What holds of a type with everything inside it, each found from the facts of its direct parts.
-#[derive(Clone, Copy)]
-pub(in crate::ir) struct Facts {
-    /// Of the structure; equal for equal types within one process.
-    pub(in crate::ir) hash: u64,
-    /// At least as many bytes as graph text needs, unfolded.
-    pub(in crate::ir) graph_text: u64,
-    /// At least as many bytes as annotations and `str` need: named tuples are names there.
-    pub(in crate::ir) name_text: u64,
-    /// How deep types stand in it; 1 without parts.
-    pub(in crate::ir) depth: u32,
-    /// Whether a type variable stands in it.
-    pub(super) variables: bool,
-    /// Whether a tensor of which something is known stands in it.
-    pub(super) refined: bool,
-}
 
 struct Entry {
     hash: u64,

@@ -1,6 +1,6 @@
-//! The least type that covers two types, and matching the type variables of a schema.
+//! The least type that covers two types, unions, and matching the type variables of a schema.
 
-use super::subtype::{Hierarchy, is_subtype_of, merge_tensors, union};
+use super::subtype::{Hierarchy, NoClasses, can_hold_numbers, is_subtype_of, merge_tensors};
 use crate::ir::{Dim, Stride, Symbol, Type, TypeKind};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
@@ -148,6 +148,111 @@ pub fn unify_list(
     Ok(unified)
 }
 
+/// The union of types in normal form: flat, without members that another covers, in PyTorch's order. A union
+/// of one type is that type; with None and one other it is an optional. `members` may not be empty; of no
+/// types it is None.
+pub fn union(members: &[Type]) -> Type {
+    let mut flat = Vec::new();
+    for member in members {
+        flatten(member, &mut flat);
+    }
+    coalesce(&mut flat);
+    flat.sort_by_cached_key(|t| (rank(t), t.unrefined()));
+    let none = Type::none();
+    match &flat[..] {
+        [] => none,
+        [only] => only.clone(),
+        [a, b] if *a == none => Type::optional(b.clone()),
+        [a, b] if *b == none => Type::optional(a.clone()),
+        _ if flat.len() == 4 && flat.contains(&none) && can_hold_numbers(&flat) => {
+            Type::optional(Type::number())
+        }
+        _ => Type::new(TypeKind::Union(flat.into())),
+    }
+}
+
+fn flatten(ty: &Type, out: &mut Vec<Type>) {
+    match ty.kind() {
+        TypeKind::Union(members) => members.iter().for_each(|m| flatten(m, out)),
+        TypeKind::Optional(element) => {
+            flatten(element, out);
+            out.push(Type::none());
+        }
+        TypeKind::Number => out.extend([Type::int(), Type::float(), Type::complex()]),
+        _ => out.push(ty.clone()),
+    }
+}
+
+/// Unifies members pairwise where that needs no union, from the right to the left.
+fn coalesce(types: &mut Vec<Type>) {
+    let none = Type::none();
+    let mut i = types.len();
+    while i > 1 {
+        i -= 1;
+        if i >= types.len() {
+            continue;
+        }
+        for j in (0..i).rev() {
+            let (a, b) = (&types[i], &types[j]);
+            // A premature optional would keep other types apart.
+            if (*a == none) != (*b == none) {
+                continue;
+            }
+            if let Some(unified) = unify(a, b, &NoClasses) {
+                types[j] = unified;
+                types.swap_remove(i);
+                break;
+            }
+        }
+    }
+}
+
+/// Place of a kind of type among the members of a union.
+fn rank(ty: &Type) -> u8 {
+    match ty.kind() {
+        TypeKind::Any => 0,
+        TypeKind::Enum(..) => 1,
+        TypeKind::AnyEnum => 2,
+        TypeKind::Tensor(_) => 3,
+        TypeKind::Storage => 4,
+        TypeKind::Tuple(..) => 5,
+        TypeKind::List(_) => 6,
+        TypeKind::Dict(..) => 7,
+        TypeKind::Number => 8,
+        TypeKind::Float => 9,
+        TypeKind::Complex => 10,
+        TypeKind::Future(_) => 11,
+        TypeKind::Await(_) => 12,
+        TypeKind::RRef(_) => 13,
+        TypeKind::Int => 14,
+        TypeKind::None => 15,
+        TypeKind::Str => 16,
+        TypeKind::Generator => 17,
+        TypeKind::Bool => 19,
+        TypeKind::Optional(_) => 20,
+        TypeKind::Var(_) => 21,
+        TypeKind::Device => 22,
+        TypeKind::Stream => 23,
+        TypeKind::Function(_) => 24,
+        TypeKind::Class(_) => 25,
+        TypeKind::PyObject => 26,
+        TypeKind::Capsule => 27,
+        TypeKind::Interface(_) => 28,
+        TypeKind::QScheme => 29,
+        TypeKind::ScalarType => 30,
+        TypeKind::Layout => 31,
+        TypeKind::MemoryFormat => 32,
+        TypeKind::AnyList => 33,
+        TypeKind::AnyTuple => 34,
+        TypeKind::AnyClass => 35,
+        TypeKind::SymInt => 36,
+        TypeKind::SymFloat => 37,
+        TypeKind::SymBool => 38,
+        TypeKind::Union(_) => 39,
+        TypeKind::Dialect(..) => 40,
+    }
+}
+
 /// The type with every tensor inside it as plain `Tensor`.
 pub fn without_refinements(ty: &Type) -> Type {
     if !ty.facts().refined {
@@ -182,6 +287,17 @@ pub(in crate::ir) fn without_symbols(ty: &Type) -> Type {
 }
 
 impl Type {
+    /// The type with every tensor inside it as plain `Tensor`.
+    pub fn unshaped(&self) -> Type {
+        without_refinements(self)
+    }
+
+    /// The type without the alternative `None`.
+    pub fn without_none(&self) -> Type {
+        let parts: Vec<Type> = self.alternatives().into_iter().filter(|t| *t != Type::none()).collect();
+        if parts.is_empty() { self.clone() } else { union(&parts) }
+    }
+
     /// The type rebuilt from the inside: `replace` gives parts that take the place of others whole, `finish` changes a
     /// part after those inside it. Each shared part is rebuilt once.
     pub fn rebuilt(
@@ -317,7 +433,7 @@ pub fn substitute(ty: &Type, env: &TypeEnv) -> Option<Type> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{NoClasses, parse_type};
+    use crate::ir::parse_type;
 
     fn ty(text: &str) -> Type {
         parse_type(text).unwrap()

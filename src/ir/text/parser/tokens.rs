@@ -2,6 +2,7 @@
 
 use super::GraphParser;
 use crate::ir::text::lexer::{Parsed, is_name_byte};
+use crate::ir::text::number::plain_number;
 use crate::ir::{Location, OpId, Place, Symbol};
 
 impl<'a> GraphParser<'a, '_> {
@@ -92,16 +93,4 @@ impl<'a> GraphParser<'a, '_> {
         }
         Place::File { file: self.last_file.1, line, column }
     }
-}
-
-/// A number that prints as written.
-#[inline]
-pub(super) fn plain_number(text: &str) -> Option<u32> {
-    let bytes = text.as_bytes();
-    match bytes.first()? {
-        b'0' if bytes.len() > 1 => return None,
-        b'0'..=b'9' => {}
-        _ => return None,
-    }
-    text.parse().ok()
 }

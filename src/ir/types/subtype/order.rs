@@ -1,13 +1,13 @@
-//! Subtyping and unions, exactly as TorchScript has them.
+//! Subtyping, exactly as TorchScript has them.
 //!
 //! Tuples, futures, awaits and remote references are covariant; lists and dictionaries are invariant. A tensor
 //! type is a subtype of every type that knows less of the tensor. A named tuple is a subtype of the plain
 //! tuple of its elements, not the other way round. Classes are subtypes of the interfaces whose methods they
 //! have; what classes and interfaces there are is asked of a [`Hierarchy`], because types are nominal.
-//! Unifying types stands in `unify.rs`.
+//! Unifying types and unions of them stand in `unify.rs`.
 
-use super::TensorType;
-use crate::ir::{Dim, Module, Schema, Stride, Symbol, Type, TypeKind};
+use crate::ir::types::TensorType;
+use crate::ir::{Dim, Schema, Stride, Symbol, Type, TypeKind};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -46,25 +46,6 @@ impl Hierarchy for NoClasses {
 
     fn interface_methods(&self, _: Symbol) -> Vec<(Symbol, &Schema)> {
         Vec::new()
-    }
-}
-
-impl Hierarchy for Module {
-    fn is_module_class(&self, class: Symbol) -> bool {
-        self.classes.get(&class).is_some_and(|c| c.kind == crate::ir::ClassKind::Module)
-    }
-
-    fn class_method(&self, class: Symbol, method: Symbol) -> Option<&Schema> {
-        let function = self.classes.get(&class)?.methods.get(&method)?;
-        self.functions.get(function).map(|f| &f.schema)
-    }
-
-    fn is_module_interface(&self, interface: Symbol) -> bool {
-        self.interfaces.get(&interface).is_some_and(|i| i.is_module)
-    }
-
-    fn interface_methods(&self, interface: Symbol) -> Vec<(Symbol, &Schema)> {
-        self.interfaces.get(&interface).into_iter().flat_map(|i| &i.methods).map(|(n, s)| (*n, s)).collect()
     }
 }
 
@@ -269,7 +250,7 @@ impl<'a> Comparison<'a> {
 }
 
 /// Whether a union holds int, float and complex.
-fn can_hold_numbers(members: &[Type]) -> bool {
+pub(in crate::ir::types) fn can_hold_numbers(members: &[Type]) -> bool {
     [Type::int(), Type::float(), Type::complex()].iter().all(|n| members.contains(n))
 }
 
@@ -329,115 +310,10 @@ pub fn merge_tensors(a: &TensorType, b: &TensorType) -> TensorType {
     }
 }
 
-/// The union of types in normal form: flat, without members that another covers, in PyTorch's order. A union
-/// of one type is that type; with None and one other it is an optional. `members` may not be empty; of no
-/// types it is None.
-pub fn union(members: &[Type]) -> Type {
-    let mut flat = Vec::new();
-    for member in members {
-        flatten(member, &mut flat);
-    }
-    coalesce(&mut flat);
-    flat.sort_by_cached_key(|t| (rank(t), t.unrefined()));
-    let none = Type::none();
-    match &flat[..] {
-        [] => none,
-        [only] => only.clone(),
-        [a, b] if *a == none => Type::optional(b.clone()),
-        [a, b] if *b == none => Type::optional(a.clone()),
-        _ if flat.len() == 4 && flat.contains(&none) && can_hold_numbers(&flat) => {
-            Type::optional(Type::number())
-        }
-        _ => Type::new(TypeKind::Union(flat.into())),
-    }
-}
-
-fn flatten(ty: &Type, out: &mut Vec<Type>) {
-    match ty.kind() {
-        TypeKind::Union(members) => members.iter().for_each(|m| flatten(m, out)),
-        TypeKind::Optional(element) => {
-            flatten(element, out);
-            out.push(Type::none());
-        }
-        TypeKind::Number => out.extend([Type::int(), Type::float(), Type::complex()]),
-        _ => out.push(ty.clone()),
-    }
-}
-
-/// Unifies members pairwise where that needs no union, from the right to the left.
-fn coalesce(types: &mut Vec<Type>) {
-    let none = Type::none();
-    let mut i = types.len();
-    while i > 1 {
-        i -= 1;
-        if i >= types.len() {
-            continue;
-        }
-        for j in (0..i).rev() {
-            let (a, b) = (&types[i], &types[j]);
-            // A premature optional would keep other types apart.
-            if (*a == none) != (*b == none) {
-                continue;
-            }
-            if let Some(unified) = super::unify::unify(a, b, &NoClasses) {
-                types[j] = unified;
-                types.swap_remove(i);
-                break;
-            }
-        }
-    }
-}
-
-/// Place of a kind of type among the members of a union.
-fn rank(ty: &Type) -> u8 {
-    match ty.kind() {
-        TypeKind::Any => 0,
-        TypeKind::Enum(..) => 1,
-        TypeKind::AnyEnum => 2,
-        TypeKind::Tensor(_) => 3,
-        TypeKind::Storage => 4,
-        TypeKind::Tuple(..) => 5,
-        TypeKind::List(_) => 6,
-        TypeKind::Dict(..) => 7,
-        TypeKind::Number => 8,
-        TypeKind::Float => 9,
-        TypeKind::Complex => 10,
-        TypeKind::Future(_) => 11,
-        TypeKind::Await(_) => 12,
-        TypeKind::RRef(_) => 13,
-        TypeKind::Int => 14,
-        TypeKind::None => 15,
-        TypeKind::Str => 16,
-        TypeKind::Generator => 17,
-        TypeKind::Bool => 19,
-        TypeKind::Optional(_) => 20,
-        TypeKind::Var(_) => 21,
-        TypeKind::Device => 22,
-        TypeKind::Stream => 23,
-        TypeKind::Function(_) => 24,
-        TypeKind::Class(_) => 25,
-        TypeKind::PyObject => 26,
-        TypeKind::Capsule => 27,
-        TypeKind::Interface(_) => 28,
-        TypeKind::QScheme => 29,
-        TypeKind::ScalarType => 30,
-        TypeKind::Layout => 31,
-        TypeKind::MemoryFormat => 32,
-        TypeKind::AnyList => 33,
-        TypeKind::AnyTuple => 34,
-        TypeKind::AnyClass => 35,
-        TypeKind::SymInt => 36,
-        TypeKind::SymFloat => 37,
-        TypeKind::SymBool => 38,
-        TypeKind::Union(_) => 39,
-        TypeKind::Dialect(..) => 40,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::parse_type;
+    use crate::ir::{Module, parse_type};
 
     fn subtype(a: &str, b: &str) -> bool {
         parse_type(a).unwrap().is_subtype_of(&parse_type(b).unwrap())
