@@ -1,35 +1,17 @@
 //! Lists and dictionaries, shared by reference.
 
-use super::{Value, nested};
+use super::model::{Charged, DictInner, Entries, Items, ListInner};
+use super::{Dict, DictKey, List, Value, nested};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::Type;
 use crate::resources::Charge;
-use crate::tensor::Tensor;
 use indexmap::IndexMap;
-use num_complex::Complex64;
 use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// A shared list. It knows its element type, as an empty one must.
-#[derive(Clone)]
-pub struct List(Arc<ListInner>);
-
-struct ListInner {
-    element: Type,
-    /// See [`List::share_with_calls`].
-    shared: AtomicBool,
-    items: RwLock<Items>,
-}
-
-/// Elements and what their memory is charged to.
-struct Items {
-    values: Vec<Value>,
-    charge: Charge,
-}
 
 impl Drop for ListInner {
     fn drop(&mut self) {
@@ -131,25 +113,6 @@ impl fmt::Debug for List {
     }
 }
 
-/// A key of a dictionary. Floats compare as numbers, tensors by identity.
-#[derive(Clone, Debug)]
-pub enum DictKey {
-    /// Text.
-    Str(Arc<str>),
-    /// Integer.
-    Int(i64),
-    /// Float.
-    Float(f64),
-    /// Complex number.
-    Complex(Complex64),
-    /// Truth value.
-    Bool(bool),
-    /// A tensor, by identity.
-    Tensor(Tensor),
-    /// A device, by name.
-    Device(Arc<crate::tensor::Device>),
-}
-
 impl DictKey {
     /// The key that a value makes; other values cannot be keys.
     pub fn new(value: &Value) -> Result<DictKey> {
@@ -209,27 +172,6 @@ impl Hash for DictKey {
             DictKey::Device(x) => x.hash(state),
         }
     }
-}
-
-/// The entries of a dictionary in insertion order.
-pub type Entries = IndexMap<DictKey, Value>;
-
-/// A shared dictionary in insertion order.
-#[derive(Clone)]
-pub struct Dict(Arc<DictInner>);
-
-struct DictInner {
-    key: Type,
-    value: Type,
-    /// See [`List::share_with_calls`].
-    shared: AtomicBool,
-    entries: RwLock<Charged>,
-}
-
-/// Entries and what their memory is charged to.
-struct Charged {
-    entries: Entries,
-    charge: Charge,
 }
 
 impl Drop for DictInner {

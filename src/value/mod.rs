@@ -8,6 +8,7 @@ mod container;
 mod future;
 #[cfg(test)]
 mod future_tests;
+mod model;
 mod nested;
 mod object;
 pub mod python_text;
@@ -17,56 +18,15 @@ mod tensor_text;
 pub mod text;
 mod weak;
 
-pub use container::{Dict, DictKey, List};
-pub use future::Future;
-pub use object::{EnumValue, Native, Object, Tuple};
+pub use model::{Dict, DictKey, EnumValue, Future, List, Native, Object, Tuple, Value};
 pub use string::Text;
 pub use weak::WeakValue;
 
 use crate::diag::{Diagnostic, Result, panics};
-use crate::ir::{Symbol, Type, TypeKind};
+use crate::ir::{Type, TypeKind};
 use crate::resources::Charge;
-use crate::tensor::{Device, Scalar, Tensor};
-use num_complex::Complex64;
+use crate::tensor::{Scalar, Tensor};
 use std::sync::Arc;
-
-/// A value that a program computes with.
-#[derive(Clone, Debug, Default)]
-pub enum Value {
-    /// `None`
-    #[default]
-    None,
-    /// A tensor.
-    Tensor(Tensor),
-    /// 64-bit integer. Dtypes, layouts and memory formats are integers too.
-    Int(i64),
-    /// 64-bit float.
-    Float(f64),
-    /// Two 64-bit floats.
-    Complex(Complex64),
-    /// Truth value.
-    Bool(bool),
-    /// Text.
-    Str(Text),
-    /// Shared list.
-    List(List),
-    /// Shared dictionary in insertion order.
-    Dict(Dict),
-    /// Immutable tuple, named or not.
-    Tuple(Tuple),
-    /// Instance of a script class or a module.
-    Object(Object),
-    /// Member of an enum class.
-    Enum(Arc<EnumValue>),
-    /// A device.
-    Device(Arc<Device>),
-    /// Result of `fork`.
-    Future(Future),
-    /// A function as a value, by qualified name.
-    Function(Symbol),
-    /// The value of a variable that the compiler proved is never read.
-    Uninitialized,
-}
 
 impl Value {
     /// Text.

@@ -2,6 +2,7 @@
 //! chain objects deeper than any stack.
 
 use super::Value;
+use super::future::Awaited;
 use std::cell::RefCell;
 
 thread_local! {
@@ -37,6 +38,12 @@ pub(super) fn release(mut values: Vec<Value>) {
         drop(value);
     }
     PENDING.with(|pending| *pending.borrow_mut() = None);
+}
+
+impl Awaited for Value {
+    fn release(self) {
+        release(vec![self]);
+    }
 }
 
 /// Whether a value may hold others.

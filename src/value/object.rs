@@ -1,27 +1,15 @@
 //! Tuples, objects and enum members.
 
-use super::{Value, nested};
+use super::model::{Fields, ObjectInner, TupleInner};
+use super::{EnumValue, Native, Object, Tuple, Value, nested};
 use crate::ir::types::TupleNames;
 use crate::ir::{Symbol, Type, TypeKind};
 use crate::resources::Charge;
 use indexmap::IndexMap;
 use parking_lot::RwLock;
-use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-
-/// An immutable tuple; a named one knows its name and fields.
-#[derive(Clone)]
-pub struct Tuple(Arc<TupleInner>);
-
-struct TupleInner {
-    items: Vec<Value>,
-    names: Option<Arc<TupleNames>>,
-    _charge: Charge,
-    /// The type, once it was requested: tuples that share parts would be walked through again and again.
-    ty: OnceLock<Type>,
-}
 
 impl Drop for TupleInner {
     fn drop(&mut self) {
@@ -84,28 +72,6 @@ impl fmt::Debug for Tuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.items().iter()).finish()
     }
-}
-
-/// What an instance of a custom class holds in place of attributes. It is immutable, or guards itself.
-pub type Native = Arc<dyn Any + Send + Sync>;
-
-/// An instance of a script class or module: attribute values by name, in slot order. An instance of a custom class
-/// (`__torch__.torch.classes.NAMESPACE.NAME`, written in C++ by PyTorch) has something native instead.
-#[derive(Clone)]
-pub struct Object(Arc<ObjectInner>);
-
-struct ObjectInner {
-    class: Symbol,
-    fields: RwLock<Fields>,
-    /// How often an attribute was set.
-    changes: AtomicU64,
-    native: Option<Native>,
-}
-
-/// Attribute values and what their memory is charged to.
-struct Fields {
-    values: IndexMap<Symbol, Value>,
-    charge: Charge,
 }
 
 impl Drop for ObjectInner {
@@ -214,17 +180,6 @@ impl fmt::Debug for Object {
         // Objects may contain themselves; their fields are left out.
         write!(f, "<{}>", self.class())
     }
-}
-
-/// A member of an enum class.
-#[derive(Clone, Debug)]
-pub struct EnumValue {
-    /// Qualified name of the class.
-    pub class: Symbol,
-    /// Name of the member.
-    pub name: Symbol,
-    /// Its value: int, float or str.
-    pub value: Value,
 }
 
 /// Members are equal by class and name.

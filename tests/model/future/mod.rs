@@ -11,7 +11,6 @@ use flambeau::diag::{Diagnostic, Result};
 use flambeau::ir::Type;
 use flambeau::resources::Charge;
 use flambeau::value::Value;
-use future::Future;
 use shuttle::thread;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -28,10 +27,12 @@ pub(super) const MODELS: [(&str, fn()); 6] = [
     ("future_circles_are_errors", circles),
 ];
 
-/// Frees values that hold values; here none is deep.
-mod nested {
-    pub(super) fn release(values: Vec<super::Value>) {
-        drop(values);
+type Future = future::Future<Value>;
+
+/// Here no value is deep.
+impl future::Awaited for Value {
+    fn release(self) {
+        drop(self);
     }
 }
 
