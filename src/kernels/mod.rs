@@ -13,6 +13,7 @@ pub mod int8;
 pub mod linalg;
 mod lines;
 pub mod matrix;
+mod number;
 pub mod rows;
 pub mod special;
 pub mod strided;

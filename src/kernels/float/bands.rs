@@ -1,10 +1,11 @@
 //! A pointwise convolution and the depthwise one that reads it, in bands of lines: what the first makes is read while it lies
 //! in a cache, and is never stored as a whole. Knows layers, no ops.
 
-use super::conv::{ConvShape, Images, PackedConv, ROOM, STACK, refused};
+use super::conv::{PackedConv, ROOM, STACK};
 use super::depthwise;
 use super::epilogue::{Epilogue, spans};
 use super::scratch::Scratch;
+use super::shape::{ConvShape, Images, refused};
 use super::vector::Isa;
 use crate::diag::Result;
 use crate::resources::pool;

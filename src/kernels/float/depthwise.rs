@@ -4,8 +4,8 @@
 #![allow(unsafe_code, reason = "vector loads and stores; `Line::fits` proves them inside their slices")]
 #![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
 
-use super::conv::{ConvShape, Images, Plane};
 use super::epilogue::{Column, Epilogue, spans};
+use super::shape::{ConvShape, Images, Plane};
 use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::{Scratch, memory, pool};

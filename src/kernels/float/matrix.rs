@@ -1,8 +1,9 @@
 //! Linear layers: products of float32 rows with weights packed once, with an epilogue. Knows layers, no ops.
 
 use super::channels::transpose;
-use super::conv::{ConvShape, Images, Layout, PackedConv};
+use super::conv::PackedConv;
 use super::epilogue::Epilogue;
+use super::shape::{ConvShape, Images, Layout};
 use crate::diag::Result;
 use crate::resources::memory;
 

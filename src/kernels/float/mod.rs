@@ -14,6 +14,7 @@ mod pool;
 mod prologue;
 pub mod rows;
 mod scratch;
+mod shape;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -25,9 +26,10 @@ mod weights;
 mod winograd;
 
 pub use attention::{AttentionShape, Heads, Scores, attention};
-pub use conv::{ConvShape, Images, Layout, PackedConv, Plane};
+pub use conv::PackedConv;
 pub use epilogue::{Activation, Epilogue, Residual};
 pub use matrix::PackedMatrix;
 pub use pool::{PoolKind, Pooling};
 pub use prologue::Prologue;
+pub use shape::{ConvShape, Images, Layout, Plane};
 pub use weights::Source;

@@ -1,8 +1,8 @@
 //! Pooling of images whose channels are innermost: some vectors of channels at a time. Knows layers, no ops.
 #![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
 
-use super::conv::{Images, Plane};
 use super::epilogue::spans;
+use super::shape::{Images, Plane};
 use super::vector::{Isa, LANES, Lanes, Work, with};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::pool;

@@ -3,6 +3,7 @@
 use super::conv::*;
 use super::epilogue::*;
 use super::prologue::Prologue;
+use super::shape::{ConvShape, Images, Layout};
 use super::vector::Isa;
 use super::weights::Source;
 use std::sync::Arc;

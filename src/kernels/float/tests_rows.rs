@@ -2,11 +2,11 @@
 
 use super::attention::*;
 use super::channels::*;
-use super::conv::Images;
 use super::epilogue::*;
 use super::matrix::PackedMatrix;
 use super::pool::*;
 use super::rows::*;
+use super::shape::Images;
 use super::tests::{ACTIVATIONS, Random, activated};
 use super::vector::{Isa, with};
 

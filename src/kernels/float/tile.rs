@@ -7,10 +7,7 @@
 
 use super::epilogue::{Epilogue, Finish, spans};
 use super::transpose::Transpose;
-use super::vector::Portable;
-#[cfg(target_arch = "x86_64")]
-use super::vector::{Avx2, Avx512};
-use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
+use super::vector::{InRegisters, Isa, LANES, Lanes, Work, read_some, with, write_some};
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lines::{CACHE_LINE, Lines};
 use crate::resources::{Scratch, memory, pool};
@@ -451,7 +448,7 @@ impl Work for Tiles<'_, '_> {
 }
 
 /// A few rows of one block of columns.
-pub(super) struct Tile<'a> {
+struct Tile<'a> {
     inputs: *const f32,
     step: usize,
     rows: usize,
@@ -474,79 +471,33 @@ pub(super) struct Tile<'a> {
     epilogue: Option<&'a Epilogue<'a>>,
 }
 
-/// Tiles of the sizes that fill a machine's registers.
-pub(super) trait TileRows {
-    /// Most rows of a tile.
-    fn rows(self) -> usize;
-    /// Computes a tile.
-    ///
-    /// # Safety
-    /// All that the tile names must be readable, and its results writable.
-    unsafe fn tile(self, tile: &Tile<'_>);
-}
-
-/// A tile by its number of rows and the length of its sums, all of which are compiled.
-macro_rules! by_rows {
-    ($l:expr, $tile:expr, $vectors:literal, $($rows:literal)+) => {
-        match $tile.rows {
-            // SAFETY: the caller's promise.
-            $($rows if $tile.long => unsafe { compute::<_, $rows, $vectors, true>($l, $tile) },
-            $rows => unsafe { compute::<_, $rows, $vectors, false>($l, $tile) },)+
-            _ => {}
+impl InRegisters for Tile<'_> {
+    #[inline(always)]
+    fn rows(&self) -> usize {
+        self.rows
+    }
+    #[inline(always)]
+    fn columns(&self) -> usize {
+        self.columns
+    }
+    #[inline(always)]
+    fn is_wide(&self) -> bool {
+        self.width == BLOCK
+    }
+    #[inline(always)]
+    unsafe fn vector_at(&self, at: usize) -> Self {
+        // SAFETY: the tile has these columns.
+        let (weights, out) = unsafe { (self.weights.add(at), self.out.add(at)) };
+        let columns = LANES.min(self.columns - at);
+        Tile { weights, out, columns, column: self.column + at, ..*self }
+    }
+    #[inline(always)]
+    unsafe fn compute<L: Lanes, const M: usize, const N: usize>(&self, l: L) {
+        // SAFETY: the caller's promise.
+        match self.long {
+            true => unsafe { compute::<L, M, N, true>(l, self) },
+            false => unsafe { compute::<L, M, N, false>(l, self) },
         }
-    };
-}
-
-/// A tile, one vector of columns at a time: no closure, which would pass vectors through memory.
-macro_rules! vector_by_vector {
-    ($tile:expr, $half:ident => $work:expr) => {
-        for at in (0..$tile.columns).step_by(LANES) {
-            // SAFETY: the tile has these columns.
-            let (weights, out) = unsafe { ($tile.weights.add(at), $tile.out.add(at)) };
-            let columns = LANES.min($tile.columns - at);
-            let $half = &Tile { weights, out, columns, column: $tile.column + at, ..*$tile };
-            $work
-        }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-impl TileRows for Avx512 {
-    #[inline(always)]
-    fn rows(self) -> usize {
-        // More would not be faster, and rows that lie a multiple of pages apart would meet in the same lines of the cache.
-        10
-    }
-    #[inline(always)]
-    unsafe fn tile(self, tile: &Tile<'_>) {
-        if tile.width == BLOCK {
-            by_rows!(self, tile, 2, 10 9 8 7 6 5 4 3 2 1);
-        } else {
-            by_rows!(self, tile, 1, 10 9 8 7 6 5 4 3 2 1);
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl TileRows for Avx2 {
-    #[inline(always)]
-    fn rows(self) -> usize {
-        6
-    }
-    #[inline(always)]
-    unsafe fn tile(self, tile: &Tile<'_>) {
-        vector_by_vector!(tile, half => by_rows!(self, half, 1, 6 5 4 3 2 1));
-    }
-}
-
-impl TileRows for Portable {
-    #[inline(always)]
-    fn rows(self) -> usize {
-        2
-    }
-    #[inline(always)]
-    unsafe fn tile(self, tile: &Tile<'_>) {
-        vector_by_vector!(tile, half => by_rows!(self, half, 1, 2 1));
     }
 }
 
@@ -567,7 +518,7 @@ impl Tile<'_> {
 /// Computes `M` rows of `N` vectors of columns. `LONG` sums are added up in parts, which others need no room for.
 ///
 /// # Safety
-/// As `TileRows::tile`.
+/// As [`InRegisters::compute`].
 // Without optimization the frames of all tiles would lie in one, which is too large for a thread's stack.
 #[cfg_attr(debug_assertions, inline(never))]
 #[cfg_attr(not(debug_assertions), inline(always))]
@@ -628,7 +579,7 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize, const LONG: bool>(l:
 /// Writes sums to the result.
 ///
 /// # Safety
-/// As `TileRows::tile`.
+/// As [`InRegisters::compute`].
 #[inline(always)]
 unsafe fn put<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>, sums: &[[L::V; N]; M]) {
     for i in 0..M {
@@ -642,7 +593,7 @@ unsafe fn put<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>, sums
 /// Applies to sums in registers what needs no function but bounds.
 ///
 /// # Safety
-/// As `TileRows::tile`.
+/// As [`InRegisters::compute`].
 #[inline(always)]
 unsafe fn finish<L: Lanes, const M: usize, const N: usize>(
     l: L,
@@ -712,7 +663,7 @@ unsafe fn add_rows<L: Lanes, const M: usize, const N: usize>(
 /// Applies other functions to the stored sums of a tile.
 ///
 /// # Safety
-/// As `TileRows::tile`.
+/// As [`InRegisters::compute`].
 #[inline(always)]
 unsafe fn curve<L: Lanes>(l: L, t: &Tile<'_>, epilogue: &Epilogue<'_>) {
     let after = epilogue.residual.filter(|r| r.after);

@@ -61,10 +61,60 @@ impl Isa {
     }
 }
 
+/// A tile of sums that registers hold: some rows of some vectors of columns. It is compiled for each number of rows.
+pub(super) trait InRegisters: Sized {
+    /// Its rows.
+    fn rows(&self) -> usize;
+    /// Columns that are stored.
+    fn columns(&self) -> usize;
+    /// Whether its columns are two vectors, side by side.
+    fn is_wide(&self) -> bool;
+    /// The vector of columns that begins at one of its columns.
+    ///
+    /// # Safety
+    /// The tile has the column.
+    unsafe fn vector_at(&self, at: usize) -> Self;
+    /// Computes `M` rows of `N` vectors of columns.
+    ///
+    /// # Safety
+    /// All that the tile names must be readable, and its results writable.
+    unsafe fn compute<L: Lanes, const M: usize, const N: usize>(&self, l: L);
+}
+
+/// A tile by its number of rows, all of which are compiled.
+macro_rules! by_rows {
+    ($l:expr, $tile:expr, $vectors:literal, $($rows:literal)+) => {
+        match $tile.rows() {
+            // SAFETY: the caller's promise.
+            $($rows => unsafe { $tile.compute::<_, $rows, $vectors>($l) },)+
+            _ => {}
+        }
+    };
+}
+
+/// A tile, one vector of columns at a time: no closure, which would pass vectors through memory.
+macro_rules! vector_by_vector {
+    ($tile:expr, $half:ident => $work:expr) => {
+        for at in (0..$tile.columns()).step_by(LANES) {
+            // SAFETY: the tile has these columns.
+            let $half = unsafe { &$tile.vector_at(at) };
+            $work
+        }
+    };
+}
+
 /// Arithmetic on sixteen numbers. Where an operation's answer to NaN matters, its name says which operand wins.
-pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
+pub(super) trait Lanes: Copy + Send + Sync {
     /// The vector.
     type V: Copy;
+
+    /// Most rows of a tile: as many as fill the registers.
+    fn rows(self) -> usize;
+    /// Computes a tile.
+    ///
+    /// # Safety
+    /// The tile's promise: see [`InRegisters::compute`].
+    unsafe fn tile<T: InRegisters>(self, tile: &T);
 
     fn splat(self, x: f32) -> Self::V;
     /// # Safety
@@ -278,6 +328,20 @@ impl Lanes for Avx512 {
     type V = __m512;
 
     #[inline(always)]
+    fn rows(self) -> usize {
+        // More would not be faster, and rows that lie a multiple of pages apart would meet in the same lines of the cache.
+        10
+    }
+    #[inline(always)]
+    unsafe fn tile<T: InRegisters>(self, tile: &T) {
+        if tile.is_wide() {
+            by_rows!(self, tile, 2, 10 9 8 7 6 5 4 3 2 1);
+        } else {
+            by_rows!(self, tile, 1, 10 9 8 7 6 5 4 3 2 1);
+        }
+    }
+
+    #[inline(always)]
     unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, pitch: usize) {
         // SAFETY: the caller's promise; both kinds of machines have AVX.
         unsafe { transpose8(from, stride, to, pitch) }
@@ -435,6 +499,15 @@ impl Lanes for Avx2 {
     type V = [__m256; 2];
 
     #[inline(always)]
+    fn rows(self) -> usize {
+        6
+    }
+    #[inline(always)]
+    unsafe fn tile<T: InRegisters>(self, tile: &T) {
+        vector_by_vector!(tile, half => by_rows!(self, half, 1, 6 5 4 3 2 1));
+    }
+
+    #[inline(always)]
     unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, pitch: usize) {
         // SAFETY: the caller's promise; both kinds of machines have AVX.
         unsafe { transpose8(from, stride, to, pitch) }
@@ -534,6 +607,15 @@ fn lanes(f: impl Fn(usize) -> f32) -> [f32; LANES] {
 
 impl Lanes for Portable {
     type V = [f32; LANES];
+
+    #[inline(always)]
+    fn rows(self) -> usize {
+        2
+    }
+    #[inline(always)]
+    unsafe fn tile<T: InRegisters>(self, tile: &T) {
+        vector_by_vector!(tile, half => by_rows!(self, half, 1, 2 1));
+    }
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {

@@ -1,8 +1,8 @@
 //! Weights of convolutions as kernels read them: matrices, transformed ones, channels one by one. Each form is packed when the
 //! first call needs it, as few convolutions need more than one, and weights take the most memory of a model. Knows no images.
 
-use super::conv::{ConvShape, Layout, product, refused};
 use super::depthwise;
+use super::shape::{ConvShape, Layout, product, refused};
 use super::tile::Panels;
 use super::vector::LANES;
 use super::winograd;

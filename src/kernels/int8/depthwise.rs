@@ -3,9 +3,9 @@
 //! column's inputs, and each column is interleaved once for all results that it belongs to. Knows pointers into checked slices.
 #![allow(unsafe_code, reason = "vector loads and stores; `Slide::check` proves them inside their slices")]
 
+use super::job::{Isa, PANEL, QUAD, pair_limit};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::wide;
-use super::lanes::{Isa, PANEL, QUAD, pair_limit};
 #[cfg(target_arch = "x86_64")]
 use super::narrow;
 use super::stage::{Finish, Stage};

@@ -5,7 +5,7 @@
 //! with each other, and the odd ones.
 #![allow(unsafe_code, reason = "vector loads and stores; `Job::check` proves them inside their slices")]
 
-use super::lanes::{Job, Out, PANEL, QUAD};
+use super::job::{Job, Out, PANEL, QUAD};
 use super::stage::Stage;
 use crate::diag::Result;
 use crate::resources::{Scratch, memory};

@@ -2,9 +2,10 @@
 //! Depthwise ones have a loop of their own; all others gather the inputs of a block of results and multiply.
 
 use super::depthwise::{self, SLACK, Slide, interleave, slide};
-use super::lanes::{Isa, Out, QUAD};
-use super::qgemm::{PackedWeights, Quantization, block_rows};
-use super::stage::{Affine, Engine, Plan, Stage};
+use super::job::{Isa, Out, QUAD};
+use super::qgemm::{PackedWeights, block_rows};
+use super::quantization::{Affine, Quantization};
+use super::stage::{Engine, Plan, Stage};
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lines::{CACHE_LINE, Lines};
 use crate::resources::{Scratch, memory, pool};

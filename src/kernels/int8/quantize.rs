@@ -1,6 +1,6 @@
 //! Real numbers to integers and back, as PyTorch rounds them: for a whole tensor or for each channel. Slices only.
 
-use super::stage::Affine;
+use super::quantization::Affine;
 use crate::diag::{Diagnostic, Result};
 
 /// Integers that quantized tensors are made of.

@@ -1,18 +1,9 @@
 //! What follows an integer product: zero points are taken out, bias comes in, and the sum is rounded to 8 bits or becomes
 //! float32. The order of the float operations is that of the libraries behind PyTorch, as answers agree to the bit.
 
-use super::qgemm::Quantization;
+use super::quantization::{Affine, Quantization};
 use crate::diag::Result;
 use crate::resources::{Scratch, memory};
-
-/// Real numbers as integers: `real = scale * (integer - zero_point)`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Affine {
-    /// Distance of neighbouring numbers; above 0.
-    pub scale: f64,
-    /// The integer that stands for 0.
-    pub zero_point: i32,
-}
 
 /// Whose order of operations the rounding of a sum follows. PyTorch's engine for x86 uses both libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

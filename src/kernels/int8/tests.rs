@@ -1,13 +1,14 @@
 //! Integer kernels against PyTorch's recorded answers, and every set of instructions against plain sums.
 
-use super::lanes::{Isa, Out};
+use super::job::{Isa, Out};
 use super::qconv::{Geometry, PackedConv};
 use super::qgemm::{PackedWeights, Quantization, linear, linear_dynamic};
+use super::quantization::Affine;
 use super::quantize::{
     Channels, Quantized, as_float16, choose_qparams, dequantize, dequantize_channels, extremes, quantize,
     quantize_channels,
 };
-use super::stage::{Affine, Engine, Plan, Stage};
+use super::stage::{Engine, Plan, Stage};
 use crate::kernels::lines::Lines;
 use base64::Engine as _;
 use serde_json::Value;

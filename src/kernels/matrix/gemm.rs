@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "the library's one entry takes pointers; bounds are checked just before")]
 
 use crate::diag::{Diagnostic, Result};
-use crate::kernels::compute::Number;
+use crate::kernels::number::Number;
 use crate::resources::{Scratch, budget, memory, pool};
 use num_complex::Complex;
 
