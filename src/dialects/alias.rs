@@ -1,15 +1,12 @@
 //! Further names of a row: PyTorch calls one function by several (`absolute` is `abs`). A name is a schema like the row's own,
 //! with the forms that are derived from it; what it computes is defined once. Which name a pass prefers is not known here.
 
-use super::OpDef;
-use std::borrow::Cow;
-
 /// A further name of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias {
-    name: &'static str,
-    inplace: bool,
-    out: bool,
+    pub(super) name: &'static str,
+    pub(super) inplace: bool,
+    pub(super) out: bool,
 }
 
 impl Alias {
@@ -29,22 +26,6 @@ impl Alias {
         self.out = false;
         self
     }
-}
-
-/// A row under all its names, with the schema of each.
-pub(super) fn expanded(def: OpDef) -> impl Iterator<Item = (OpDef, Cow<'static, str>)> {
-    let (dialect, rest) = def.schema.split_once("::").unwrap_or(("", def.schema));
-    let (base, behind) = rest.split_at(rest.find(['(', '.']).unwrap_or(rest.len()));
-    let alias = move |alias: &Alias| {
-        let row = OpDef {
-            alias_of: Some(base),
-            inplace: def.inplace && alias.inplace,
-            out: def.out.filter(|_| alias.out),
-            ..def
-        };
-        (row, Cow::Owned(format!("{dialect}::{}{behind}", alias.name)))
-    };
-    std::iter::once((def, Cow::Borrowed(def.schema))).chain(def.aliases.iter().map(alias))
 }
 
 #[cfg(test)]

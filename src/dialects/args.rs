@@ -1,35 +1,11 @@
-//! The arguments of one call of an op, with typed access that raises PyTorch's kind of error.
+//! Typed access to the arguments of one call of an op, that raises PyTorch's kind of error.
 
-use super::{Op, Run};
+use super::{Args, Outputs};
 use crate::diag::{Diagnostic, Result};
-use crate::ir::{Attr, Symbol, Type};
+use crate::ir::{Attr, Type};
 use crate::tensor::{DType, Device, Scalar, Tensor};
 use crate::value::{Dict, List, Value};
 use smallvec::SmallVec;
-
-/// Results of a call.
-pub type Outputs = SmallVec<[Value; 1]>;
-
-/// What only the node in a graph knows: attributes and declared result types. Empty for a call by schema.
-#[derive(Clone, Copy, Default)]
-pub struct Node<'a> {
-    /// Attributes of the op in the graph.
-    pub attrs: &'a [(Symbol, Attr)],
-    /// Types of its results.
-    pub result_types: &'a [Type],
-}
-
-/// Arguments in schema order, defaults filled in.
-pub struct Args<'a> {
-    /// The op that is called.
-    pub op: &'a Op,
-    /// One value an argument.
-    pub values: &'a [Value],
-    /// Attributes and result types.
-    pub node: Node<'a>,
-    /// The world.
-    pub run: &'a Run,
-}
 
 impl<'a> Args<'a> {
     /// The n-th argument.

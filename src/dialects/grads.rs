@@ -4,7 +4,7 @@
 
 use crate::diag::{Diagnostic, Result, Source, Span};
 use indexmap::IndexMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// Cells by the op's full name, and the functions that they call.
 #[derive(Clone, Debug, Default)]
@@ -17,24 +17,7 @@ pub struct Grads {
     helpers: IndexMap<String, Arc<str>>,
 }
 
-/// The built-in files.
-const FILES: &[(&str, &str)] = super::aten::GRADS;
-
-static BUILTIN: LazyLock<Grads> = LazyLock::new(|| {
-    let mut grads = Grads::default();
-    for (name, text) in FILES {
-        // A test reads every file; one that is wrong loses its cells, which a gradient would name.
-        let _ = grads.add(&Source::new(*name, *text));
-    }
-    grads
-});
-
 impl Grads {
-    /// The built-in ones.
-    pub fn builtin() -> Grads {
-        BUILTIN.clone()
-    }
-
     /// Adds those of a file; a cell that is there already is replaced. Fails where a line belongs to no cell.
     pub fn add(&mut self, source: &Arc<Source>) -> Result<()> {
         let mut names: Vec<String> = Vec::new();
@@ -160,13 +143,6 @@ pub fn words(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_builtin_file_reads() {
-        for (name, text) in FILES {
-            Grads::default().add(&Source::new(*name, *text)).expect(name);
-        }
-    }
 
     #[test]
     fn cells_and_helpers_are_distinguished() {

@@ -162,7 +162,7 @@ fn no_overload(graph: &Graph, op: OpId, overloads: &[Op]) -> Diagnostic {
             return Diagnostic::verify(message).note(format!("its schema is {}", only.schema_text()));
         }
         for (n, (argument, operand)) in schema.arguments.iter().zip(operands).enumerate() {
-            if !super::resolve::takes(&argument.ty, graph.ty(*operand)) {
+            if !super::fit::takes(&argument.ty, graph.ty(*operand)) {
                 let message = format!(
                     "{kind}: operand {n} ('{}') must be {}, not {}",
                     argument.name,
@@ -194,7 +194,7 @@ fn results(graph: &Graph, op: OpId, row: &Op, report: &mut Violations) {
         return;
     }
     for (n, (declared, result)) in schema.returns.iter().zip(graph.results(op)).enumerate() {
-        if !super::resolve::takes(&declared.ty, graph.ty(result)) {
+        if !super::fit::takes(&declared.ty, graph.ty(result)) {
             let message = format!("{kind}: result {n} must be {}, not {}", declared.ty, graph.ty(result));
             let error = Diagnostic::verify(message);
             report.push(graph, op, error.note(format!("its schema is {}", row.schema_text())));

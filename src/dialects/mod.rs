@@ -7,17 +7,23 @@ mod alias;
 mod args;
 mod attend;
 mod autograd;
+mod built_in;
+mod cells;
 mod classes;
 mod effects;
 mod floats;
 pub mod constraint;
 mod contract;
 mod run;
+mod fit;
 mod foreign;
+mod forms;
 pub mod grads;
 pub mod layer_part;
 mod laws;
 pub mod generator;
+mod model;
+mod op;
 mod op_def;
 mod profiled;
 mod registry;
@@ -25,11 +31,13 @@ mod resolve;
 pub mod region;
 pub mod rows;
 pub mod scalar;
+mod shared;
 pub mod shapes;
 pub mod structure;
 pub mod text;
 mod autocast;
 mod torchscript_gradients;
+mod watch;
 
 pub mod aten;
 pub mod fusion;
@@ -44,22 +52,31 @@ pub mod torchvision;
 
 pub use crate::resources::Limits;
 pub use alias::Alias;
-pub use args::{Args, Node, Outputs, one};
+pub use args::one;
 pub use autocast::{AutocastPolicy, autocast_policy};
-pub use autograd::{Autograd, Compute, Gradients, Recorded, Region};
+pub use autograd::{Gradients, Recorded};
+pub use cells::{
+    Accepts, Check, Fact, Family, Given, HiddenMarks, NumberAs, Order, OutRule, Promote, ScalarFn, Tolerance,
+};
 pub use classes::{CustomClass, is_custom_class, unknown_class};
 pub use contract::Contract;
 pub use effects::Effects;
+pub use fit::matches;
 pub use foreign::result_type;
 pub use laws::{Laws, NOT_LOWERED, Strictness, check_type};
 pub use layer_part::LayerPart;
+pub use model::{
+    Args, Autograd, Composites, Compute, Infer, Kernel, Methods, Node, Op, OpDef, Outputs, Quantized, Region,
+    Run, Variant,
+};
 pub use op_def::{
-    Accepts, Check, Fact, Family, Given, HiddenMarks, Infer, Kernel, NumberAs, OpDef, Order, OutRule,
-    Promote, Quantized, ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise,
-    gather, host, opaque, reduce, regional, view,
+    composite, container, contraction, control, create, elementwise, gather, host, opaque, reduce, regional,
+    view,
 };
 pub use profiled::{has_profiled_results, is_profiled};
-pub use registry::{Op, Registry, Variant};
-pub use resolve::{matches, resolve};
-pub use run::{CancelHandle, Composites, GraphId, GroupObserver, Methods, Run, StateKeeper, Watcher};
+pub use registry::Registry;
+pub use resolve::resolve;
+pub use run::CancelHandle;
+pub use shared::StateKeeper;
 pub use torchscript_gradients::has_torchscript_gradient;
+pub use watch::{GraphId, GroupObserver, Watcher};

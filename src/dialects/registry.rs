@@ -1,134 +1,25 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
 use super::constraint::Declaration;
+use super::forms::{expanded, inplace_schema, out_schema};
 use super::grads::Grads;
+use super::model::OpInner;
+use super::op::full_name;
 use super::op_def::declared;
-use super::{
-    Args, CustomClass, Effects, Family, OpDef, Outputs, alias, aten, fusion, loops, mkldnn, prepacked, prim,
-    quantized, torchaudio, torchvision, transformers,
-};
+use super::{Args, CustomClass, Effects, Family, Op, OpDef, Outputs, Variant};
 use crate::diag::{Diagnostic, Result, Source, nearest};
-use crate::ir::{Schema, Symbol, parse_schema};
+use crate::ir::{Symbol, parse_schema};
 use hashbrown::HashSet;
 use indexmap::{IndexMap, IndexSet};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// The schemas of all operators of PyTorch and torchvision, one a line, overloads in the order in which PyTorch tries them
 /// (`scripts/record_schemas.py`). Those without a row can be named and typed but not run: a program that mentions one in
 /// a branch it never takes runs all the same.
 const SCHEMAS: &str = include_str!("schemas.txt");
-
-/// A registered op: its row and its parsed schema.
-#[derive(Clone)]
-pub struct Op(Arc<OpInner>);
-
-struct OpInner {
-    def: OpDef,
-    /// The schema text; derived forms have their own.
-    text: Cow<'static, str>,
-    variant: Variant,
-    name: Symbol,
-    schema: OnceLock<Result<Schema>>,
-    /// What an op registered at run time does.
-    function: Option<Box<Function>>,
-    /// With the marks that the schema leaves out.
-    marked: OnceLock<Result<Schema>>,
-}
-
-/// What an op registered at run time does: its results from its arguments, as a kernel.
-type Function = dyn Fn(&Args<'_>) -> Result<Outputs> + Send + Sync;
-
-/// Which form of its row an op is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// As the row says.
-    Plain,
-    /// Writes the result to its first argument and returns it.
-    InPlace,
-    /// Writes the result to its last argument and returns it.
-    Out,
-}
-
-impl Op {
-    fn new(def: OpDef, text: Cow<'static, str>, variant: Variant) -> Op {
-        let end = text.find(['(', '.']).unwrap_or(text.len());
-        let name = Symbol::new(&text[..end]);
-        let (schema, marked) = (OnceLock::new(), OnceLock::new());
-        Op(Arc::new(OpInner { def, text, variant, name, schema, marked, function: None }))
-    }
-
-    /// Its row.
-    pub fn def(&self) -> &OpDef {
-        &self.0.def
-    }
-
-    /// `aten::add`
-    pub fn name(&self) -> Symbol {
-        self.0.name
-    }
-
-    /// Which form of the row.
-    pub fn variant(&self) -> Variant {
-        self.0.variant
-    }
-
-    /// The schema as text.
-    pub fn schema_text(&self) -> &str {
-        &self.0.text
-    }
-
-    /// The schema. Fails only if its text is wrong, which a test excludes for built-in rows.
-    pub fn schema(&self) -> Result<&Schema> {
-        self.0.schema.get_or_init(|| parse_schema(&self.0.text)).as_ref().map_err(Clone::clone)
-    }
-
-    /// Whether it has a row. Others are known by their schema only, so that code that mentions them can be read.
-    pub fn is_built(&self) -> bool {
-        let def = &self.0.def;
-        let has_meaning =
-            def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some() || def.region.is_some();
-        has_meaning || def.family == Family::Control || def.declared || self.0.function.is_some()
-    }
-
-    /// What it does, if it was registered at run time.
-    pub fn function(&self) -> Option<&Function> {
-        self.0.function.as_deref()
-    }
-
-    /// `aten::add.Tensor`
-    pub fn full_name(&self) -> &str {
-        full_name(&self.0.text)
-    }
-
-    /// The schema with all alias marks, those included that PyTorch leaves out.
-    pub fn marked_schema(&self) -> Result<&Schema> {
-        match self.0.def.hidden {
-            Some(hidden) if self.0.variant == Variant::Plain => {
-                self.0.marked.get_or_init(|| parse_schema(hidden.schema)).as_ref().map_err(Clone::clone)
-            }
-            _ => self.schema(),
-        }
-    }
-
-    /// An address that identifies the op while it lives.
-    pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
-    }
-
-    /// Whether two handles are the same op.
-    pub fn same(&self, other: &Op) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl std::fmt::Debug for Op {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.schema_text())
-    }
-}
 
 /// The table of ops.
 #[derive(Clone, Default)]
@@ -137,9 +28,9 @@ pub struct Registry {
     dialects: IndexSet<&'static str>,
     types: IndexMap<Symbol, Declaration>,
     attributes: IndexMap<Symbol, Declaration>,
-    derived: Derived,
+    pub(super) derived: Derived,
     classes: IndexMap<Symbol, CustomClass>,
-    grads: Grads,
+    pub(super) grads: Grads,
     parts: Vec<Part>,
 }
 
@@ -149,48 +40,9 @@ type Part = Arc<dyn Any + Send + Sync>;
 /// What was computed from a table, one value of each type. A copy of the table has the same content and shares them;
 /// a table that changes starts anew.
 #[derive(Clone, Default)]
-struct Derived(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
-
-static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::with_builtins()));
+pub(super) struct Derived(pub(super) Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
 impl Registry {
-    /// The built-in ops, made once.
-    pub fn builtin() -> Arc<Registry> {
-        Arc::clone(&BUILTIN)
-    }
-
-    /// Whether nothing was added to the built-in ops, or to what is kept with them.
-    pub fn is_builtin(&self) -> bool {
-        Arc::ptr_eq(&self.derived.0, &BUILTIN.derived.0)
-    }
-
-    /// A new table of the built-in ops, to add to.
-    pub fn with_builtins() -> Registry {
-        let mut registry = Registry::default();
-        let tables = prim::TABLES
-            .iter()
-            .chain(fusion::TABLES)
-            .chain(loops::TABLES)
-            .chain(aten::TABLES)
-            .chain(quantized::TABLES)
-            .chain(torchvision::TABLES)
-            .chain(torchaudio::TABLES)
-            .chain(transformers::TABLES)
-            .chain(prepacked::TABLES)
-            .chain(mkldnn::TABLES);
-        for table in tables {
-            for def in *table {
-                registry.add(*def);
-            }
-        }
-        let classes =
-            prepacked::CLASSES.iter().chain(quantized::packed::CLASSES).chain(fusion::layer::CLASSES);
-        classes.for_each(|class| registry.add_class(*class));
-        registry.declare_all();
-        registry.grads = Grads::builtin();
-        registry
-    }
-
     /// Derivatives that stand in files of their own.
     pub fn grads(&self) -> &Grads {
         &self.grads
@@ -239,7 +91,7 @@ impl Registry {
     }
 
     /// Adds the schemas that have no row, after those that have one.
-    fn declare_all(&mut self) {
+    pub(super) fn declare_all(&mut self) {
         self.changed();
         let built: HashSet<String> = self.iter().map(|op| op.full_name().to_string()).collect();
         for text in SCHEMAS.lines().filter(|text| !built.contains(full_name(text))) {
@@ -250,7 +102,7 @@ impl Registry {
 
     /// Adds a row with its derived forms.
     pub fn add(&mut self, def: OpDef) {
-        for (def, schema) in alias::expanded(def) {
+        for (def, schema) in expanded(def) {
             let inplace = def.inplace.then(|| inplace_schema(&schema));
             let out = def.out.map(|overload| out_schema(&schema, overload, def.outs));
             self.insert(Op::new(def, schema, Variant::Plain));
@@ -267,7 +119,7 @@ impl Registry {
     /// malformed, and an overload that is there already. Gives the op's name.
     pub fn add_checked(&mut self, def: OpDef) -> Result<Symbol> {
         let mut texts = Vec::new();
-        for (def, schema) in alias::expanded(def) {
+        for (def, schema) in expanded(def) {
             texts.extend(def.inplace.then(|| inplace_schema(&schema).into()));
             texts.extend(def.out.map(|overload| out_schema(&schema, overload, def.outs).into()));
             texts.push(schema);
@@ -463,57 +315,9 @@ impl Registry {
     }
 }
 
-/// The part of a schema before its arguments.
-fn full_name(schema: &str) -> &str {
-    schema.split('(').next().unwrap_or(schema)
-}
-
-/// `aten::tanh(Tensor self) -> Tensor` → `aten::tanh_(Tensor(a!) self) -> Tensor(a!)`
-fn inplace_schema(schema: &str) -> String {
-    let at = schema.find(['(', '.']).unwrap_or(schema.len());
-    let (name, rest) = schema.split_at(at);
-    let rest = rest.replacen("(Tensor ", "(Tensor(a!) ", 1);
-    let arguments = rest.split(" -> ").next().unwrap_or("");
-    format!("{name}_{arguments} -> Tensor(a!)")
-}
-
-/// `aten::tanh(Tensor self) -> Tensor` → `aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`; of several results each
-/// is written to an argument of its own.
-fn out_schema(schema: &str, overload: &str, outs: &[&str]) -> String {
-    let open = schema.find('(').unwrap_or(schema.len());
-    let name = schema[..open].split('.').next().unwrap_or("");
-    let (arguments, returns) = schema[open..].split_once(" -> ").unwrap_or((&schema[open..], ""));
-    let arguments = arguments.trim_end_matches(')');
-    let star = if arguments.contains("*, ") { "" } else { " *," };
-    let marks: Vec<String> =
-        ('a'..='z').take(outs.len()).map(|letter| format!("Tensor({letter}!)")).collect();
-    let written: Vec<String> = marks.iter().zip(outs).map(|(mark, out)| format!("{mark} {out}")).collect();
-    let mut next = marks.iter();
-    let mut given = String::new();
-    for (n, part) in returns.split("Tensor").enumerate() {
-        given.push_str(if n == 0 { "" } else { next.next().map_or("Tensor", String::as_str) });
-        given.push_str(part);
-    }
-    // The one result of an op has no name here.
-    let given = if outs.len() == 1 { marks.concat() } else { given };
-    format!("{name}.{overload}{arguments},{star} {}) -> {given}", written.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn derived_schemas() {
-        assert_eq!(
-            inplace_schema("aten::add.Tensor(Tensor self, Tensor other) -> Tensor"),
-            "aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"
-        );
-        assert_eq!(
-            out_schema("aten::tanh(Tensor self) -> Tensor", "out", &["out"]),
-            "aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"
-        );
-    }
 
     #[test]
     fn every_schema_parses() {

@@ -5,9 +5,10 @@
 //! ([`Run::fork`]) that begins with its parent's grad mode and then has its own, as PyTorch's threads do; output, warnings,
 //! generator and limits are the same for all tasks of a run. Threads that share a program have a run each.
 
-use super::autograd::{Autograd, Recorded};
+use super::autograd::Recorded;
 use super::generator::Generator;
-use super::{Op, Outputs};
+use super::shared::{Account, Shared, StateKeeper};
+use super::{Autograd, Composites, GroupObserver, Methods, Op, Run, Watcher};
 use crate::diag::{Diagnostic, Result, Span};
 use crate::ir::Graph;
 use crate::resources::budget::{self, Budget, Installed};
@@ -19,7 +20,6 @@ use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 /// Default number of plans of a function that are kept.
 const PLANS: usize = 32;
@@ -28,122 +28,8 @@ const STATIC_PLANS: usize = 2;
 /// Number of recorded operations that may wait for their place.
 const KEPT_RECORDED: usize = 4096;
 
-/// Runs ops whose meaning is TorchScript text. A layer that has a frontend and an interpreter provides it.
-pub trait Composites: Send + Sync {
-    /// Runs the one function of `text` on the op's arguments.
-    fn run(&self, op: &Op, text: &str, values: &[Value], run: &Run) -> Result<Outputs>;
-
-    /// Runs the last function of `text`, which errors call `name`, on values that fit its parameters.
-    fn function(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value>;
-}
-
-/// Calls methods of script classes for ops that need them (`sort` of a list of objects).
-pub trait Methods: Send + Sync {
-    /// Calls `object.name(arguments…)`.
-    fn call(
-        &self,
-        object: &crate::value::Object,
-        name: &str,
-        arguments: &[Value],
-        run: &Run,
-    ) -> Result<Value>;
-
-    /// Whether objects of the class can be ordered: `__lt__` takes two of them and gives a bool.
-    fn has_order(&self, object: &crate::value::Object) -> bool;
-}
-
-/// Which graph code was made from: functions of a program and subgraphs of ops are told apart by it as long as they live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GraphId(usize);
-
-impl GraphId {
-    /// The identity of a graph where it lies.
-    pub fn of(graph: &Graph) -> GraphId {
-        GraphId(std::ptr::from_ref(graph) as usize)
-    }
-}
-
-/// Sees the ops of a run, for tools that time them or read values. Tasks that are forked are not seen.
-pub trait Watcher: Send + Sync {
-    /// A function, or the body of an op, begins, called by an op of the graph that runs (by its index), or from outside. Its graph
-    /// is not known where the runtime made it on the way.
-    fn enters(&self, graph: Option<GraphId>, by: Option<u32>, arguments: &[Value]);
-
-    /// It ended. After an error nothing is reported.
-    fn leaves(&self);
-
-    /// A step of an op (by its index in the graph) ran, gave results, and took some time; the work of a function that it calls is
-    /// reported by itself. An op with blocks has several steps.
-    fn ran(&self, graph: Option<GraphId>, op: u32, results: &[Value], begin: Instant);
-
-    /// Whether it knows the graphs of plans, which are not those of the program's functions. Where it does not, calls run
-    /// without plans.
-    fn knows_plans(&self) -> bool {
-        false
-    }
-}
-
-/// The state of one task of a run.
-pub struct Run {
-    shared: Arc<Shared>,
-    account: Arc<Account>,
-    grad_enabled: Cell<bool>,
-    composites: RefCell<Option<Arc<dyn Composites>>>,
-    autograd: RefCell<Option<Arc<dyn Autograd>>>,
-    recorded: RefCell<Vec<Weak<dyn Recorded>>>,
-    methods: RefCell<Option<Arc<dyn Methods>>>,
-    watcher: RefCell<Option<Arc<dyn Watcher>>>,
-    /// Meanings that run within each other now.
-    meanings: Cell<usize>,
-}
-
 /// Maximum nesting depth of ops that run others as their meaning: an op that means itself would not terminate.
 const MAX_MEANINGS: usize = 64;
-
-/// What all tasks of a run have in common.
-struct Shared {
-    stdout: Mutex<Box<dyn Write + Send>>,
-    warnings: Mutex<Warnings>,
-    observer: Mutex<Option<GroupObserver>>,
-    generator: Mutex<Option<Generator>>,
-    /// The owner of the generator's state, where it is external.
-    keeper: Mutex<Option<Arc<dyn StateKeeper>>>,
-    audits: AtomicBool,
-    plan_limit: AtomicUsize,
-    static_plans: AtomicUsize,
-    profiled_runs: AtomicUsize,
-    plans_in_background: AtomicBool,
-}
-
-/// What the tasks of a run may use together.
-struct Account {
-    budget: Arc<Budget>,
-    /// Forked tasks that may not have ended.
-    tasks: Mutex<Vec<Future>>,
-}
-
-impl Account {
-    fn new(budget: Arc<Budget>) -> Arc<Account> {
-        Arc::new(Account { budget, tasks: Mutex::default() })
-    }
-}
-
-#[derive(Default)]
-struct Warnings {
-    kept: Vec<String>,
-    left_out: usize,
-}
-
-/// Keeps the state of the random generator in the place of a run, so that others draw from the same one.
-pub trait StateKeeper: Send + Sync {
-    /// The state now, as `torch.get_rng_state()` gives it; None where the run is to keep its own.
-    fn state(&self) -> Result<Option<Vec<u8>>>;
-    /// Takes the state after numbers were drawn.
-    fn keep(&self, state: &[u8]) -> Result<()>;
-}
-
-/// Sees each fusion group that runs, with its inputs.
-pub type GroupObserver = Arc<dyn Fn(&Arc<Graph>, &[Value]) + Send + Sync>;
 
 impl Default for Run {
     fn default() -> Run {

@@ -1,7 +1,7 @@
 //! How operands, blocks and results of an op fit together, for the few ops whose parts passes and interpreters take
 //! apart by place. Checked of every graph, however strict the verifier is otherwise; it does not know types.
 
-use super::fusion;
+use super::fusion::verify;
 use super::region::{self, Region};
 use crate::ir::{Attr, Graph, OpId};
 
@@ -40,7 +40,7 @@ impl Structure {
     pub fn violation(self, graph: &Graph, op: OpId) -> Option<String> {
         if self == Structure::Group {
             // The dialect says which of its laws is broken.
-            return fusion::verify(graph, op).err().map(|error| error.message().to_string());
+            return verify(graph, op).err().map(|error| error.message().to_string());
         }
         if let Structure::Regions(regions) = self {
             return region::violation(regions, graph, op);

@@ -66,7 +66,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/dialects/quantized/conv.rs", 1, HELD),
     ("src/dialects/quantized/pool.rs", 1, HELD),
     ("src/dialects/quantized/recurrent.rs", 1, HELD),
-    ("src/dialects/shapes/mod.rs", 1, FEW),
+    ("src/dialects/shapes/operands.rs", 1, FEW),
     ("src/dialects/shapes/products.rs", 2, FEW),
     ("src/dialects/shapes/views.rs", 1, FEW),
     ("src/eval/register.rs", 4, PART),

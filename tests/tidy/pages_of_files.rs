@@ -49,10 +49,14 @@ const DEFINED: &[&str] = &[
     "src/tensor/data.rs",
     "src/value/model.rs",
     "src/value/mod.rs",
+    "src/dialects/model.rs",
     "src/dialects/run.rs",
+    "src/dialects/shared.rs",
+    "src/dialects/watch.rs",
     "src/dialects/args.rs",
+    "src/dialects/cells.rs",
     "src/dialects/op_def.rs",
-    "src/dialects/region.rs",
+    "src/dialects/region/blocks.rs",
     "src/passes/pass.rs",
     "src/passes/context.rs",
     "src/backends/mod.rs",
@@ -65,6 +69,7 @@ const BESIDE: &[(&str, &[&str])] = &[
         "src/value/model.rs",
         &["Future", "List", "DictKey", "Entries", "Dict", "Tuple", "Native", "Object", "EnumValue"],
     ),
+    ("src/dialects/model.rs", &["Op", "Variant", "Operands", "Compute", "Autograd", "Region"]),
 ];
 
 /// `docs/surface.md`: what a release keeps. A change of it is a change for users, and shows in review.

@@ -1,6 +1,7 @@
 //! How results lie in memory, from how operands lie. What a rule says here is what kernels do: those that follow rules of
 //! PyTorch (its iterator, `suggest_memory_format`) ask the same functions. Knows no elements.
 
+use super::open::OpenSizes;
 use super::{Operands, Strides};
 use crate::diag::Result;
 use crate::dialects::Order;
@@ -8,6 +9,8 @@ use crate::ir::{Argument, Dim, Stride, TensorType, TypeKind};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::view::{self, dense_like};
 use crate::tensor::{Dims, Layout, channels_last_strides, contiguous_strides};
+
+pub use super::known::strides;
 
 /// The layout in a type, if it is complete.
 pub fn of_type(ty: &TensorType) -> Option<Layout> {
@@ -19,11 +22,6 @@ pub fn of_type(ty: &TensorType) -> Option<Layout> {
 /// The strides of a tensor, where all are numbers.
 pub fn known_strides(ty: &TensorType) -> Option<Vec<i64>> {
     ty.strides.as_deref()?.iter().map(Stride::known).collect()
-}
-
-/// Strides as types hold them.
-pub fn strides(strides: &[i64]) -> Strides {
-    strides.iter().copied().map(Stride::Known).collect()
 }
 
 /// Sizes, where all are numbers.
@@ -104,4 +102,32 @@ pub(super) fn images(images: &[&TensorType], sizes: Option<&[Dim]>) -> Option<St
     let is_last = |l: &Layout| l.rank() == sizes.len() && l.suggests_channels_last();
     let last = !layouts.is_empty() && layouts.iter().all(is_last);
     Some(strides(&if last { channels_last_strides(&sizes) } else { contiguous_strides(&sizes) }))
+}
+
+/// Strides of a dense tensor, where all sizes are numbers.
+pub fn dense(sizes: &[Dim]) -> Option<Strides> {
+    let are_numbers = sizes.iter().all(|size| size.known().is_some());
+    if are_numbers { OpenSizes::none().row_major(sizes) } else { None }
+}
+
+/// Whether a tensor is known to be dense, in order of rows.
+pub(super) fn is_dense(tensor: &TensorType) -> bool {
+    tensor.strides.is_some() && tensor.sizes.as_deref().and_then(dense) == tensor.strides
+}
+
+/// Whether strides leave no gaps and no element lies at two places, whatever the order of dimensions.
+pub(super) fn is_packed(sizes: &[Dim], strides: &[Stride]) -> bool {
+    let known = sizes.iter().zip(strides).map(|(size, stride)| Some((stride.known()?, size.known()?)));
+    let Some(mut known) = known.collect::<Option<Vec<(i64, i64)>>>() else { return false };
+    if known.iter().any(|(_, size)| *size == 0) {
+        return false;
+    }
+    known.retain(|(_, size)| *size != 1);
+    known.sort_unstable();
+    let mut step = 1i64;
+    known.iter().all(|(stride, size)| {
+        let fits = *stride == step;
+        step = step.saturating_mul(*size);
+        fits
+    })
 }

@@ -1,87 +1,14 @@
 //! Dialects as text: a file declares ops, types and attributes, which become the same rows as built-in ones. This
 //! module reads the file and builds rows; whether a meaning compiles is asked by `frontend::dialect`, which loads.
 
+mod declared;
 mod parse;
 
-use super::constraint::{Declaration, Law};
-use super::op_def::{Fact, Family, OpDef, Tolerance, composite, control};
-use super::{Effects, Registry};
-use crate::diag::{Diagnostic, Result, Source, Span};
+use super::{Effects, Family, OpDef, Registry, composite, control};
+use crate::diag::{Diagnostic, Result, Source};
 use std::sync::Arc;
 
-/// Keywords that begin declarations in a dialect file.
-pub const KEYWORDS: &[&str] = &[
-    "dialect",
-    "op",
-    "type",
-    "attribute",
-    "summary",
-    "meaning",
-    "lowering",
-    "grad",
-    "surrogate",
-    "facts",
-    "traits",
-    "effects",
-    "tolerance",
-];
-
-/// A dialect as its file declares it.
-#[derive(Clone, Debug)]
-pub struct DialectText {
-    /// `quant`
-    pub name: String,
-    /// One sentence.
-    pub summary: String,
-    /// Its ops in order.
-    pub ops: Vec<OpText>,
-    /// Its types.
-    pub types: Vec<Declaration>,
-    /// Its attributes.
-    pub attributes: Vec<Declaration>,
-}
-
-/// An op as a file declares it.
-#[derive(Clone, Debug)]
-pub struct OpText {
-    /// The schema on one line.
-    pub schema: String,
-    /// Where it stands.
-    pub span: Span,
-    /// One sentence.
-    pub summary: String,
-    /// TorchScript source of one function, its indentation taken away.
-    pub meaning: Option<(String, Span)>,
-    /// Loop functions as graph text, their indentation taken away, each with the place where it stands.
-    pub lowerings: Vec<(String, Span)>,
-    /// Derivatives, one an argument.
-    pub grad: Vec<GradText>,
-    /// Laws for rules and tests.
-    pub facts: Vec<Fact>,
-    /// Demands of the verifier.
-    pub laws: Vec<Law>,
-    /// What it does besides computing.
-    pub effects: Effects,
-    /// How exact it is.
-    pub tolerance: Tolerance,
-    /// Derive the in-place form.
-    pub inplace: bool,
-    /// Derive the `out=` form under this overload name.
-    pub out: Option<String>,
-}
-
-/// A derivative as a file declares it.
-#[derive(Clone, Debug)]
-pub struct GradText {
-    /// By which argument.
-    pub argument: String,
-    /// TorchScript over the arguments, `grad` and `result`.
-    pub formula: String,
-    /// Where the line stands.
-    pub span: Span,
-    /// It stands in for the derivative of the meaning and is another function (`surrogate`).
-    pub surrogate: bool,
-}
+pub use declared::{DialectText, GradText, KEYWORDS, OpText};
 
 /// Reads a dialect file. The error names the line and what was expected there.
 pub fn parse_dialect(source: &Arc<Source>) -> Result<DialectText> {
@@ -118,11 +45,6 @@ impl Registry {
 }
 
 impl OpText {
-    /// `quant::snap`
-    pub fn name(&self) -> &str {
-        self.schema.split(['(', '.']).next().unwrap_or("").trim()
-    }
-
     /// The row. Its texts are kept for the rest of the process, as those of built-in rows are.
     fn to_row(&self) -> OpDef {
         let mut def = match &self.meaning {
@@ -155,6 +77,8 @@ fn keep(text: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialects::Fact;
+    use crate::dialects::constraint::Law;
 
     fn read(text: &str) -> std::result::Result<DialectText, String> {
         parse_dialect(&Source::new("d", text)).map_err(|e| e.to_string())

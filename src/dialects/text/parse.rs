@@ -1,10 +1,10 @@
 //! From a dialect file's text to declarations.
 
-use super::{DialectText, GradText, KEYWORDS, OpText};
+use super::declared::{DialectText, GradText, KEYWORDS, OpText};
 use crate::diag::{Diagnostic, Result, Source, Span, nearest};
 use crate::dialects::constraint::{Comparison, Condition, Declaration, Law, Parameter, ParameterKind};
-use crate::dialects::op_def::{Fact, Given, Tolerance};
 use crate::dialects::{Contract, Effects};
+use crate::dialects::{Fact, Given, Tolerance};
 use crate::ir::{Attr, Symbol};
 use pest::Parser;
 use pest::iterators::Pair;

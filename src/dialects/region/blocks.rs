@@ -1,7 +1,5 @@
-//! Ops with blocks of their own, as rows declare them: what each block takes and gives, and the function that runs them. The
-//! verifier reads the shapes; the runtime hands the blocks to the function. No op is known here by name.
+//! The blocks of an op as its row declares them: what each takes and gives, and how they run. No row and no op is known here.
 
-use super::{Args, Outputs};
 use crate::diag::Result;
 use crate::ir::{Graph, OpId, Type, ValueId};
 use crate::value::Value;
@@ -34,10 +32,6 @@ pub enum Slot {
     Results,
 }
 
-/// What an op with blocks does: results from its arguments, as a kernel gives them, by running blocks. It moves values between
-/// blocks and decides which block runs when; computing is for ops in the blocks, which gradients are recorded of.
-pub type RegionKernel = fn(&Args<'_>, &dyn Blocks) -> Result<Outputs>;
-
 /// The blocks of an op that runs.
 pub trait Blocks {
     /// Runs a block; one argument for each of its parameters. Fails where the block raises, and where the op has no such
@@ -46,7 +40,7 @@ pub trait Blocks {
 }
 
 /// What is wrong with the blocks of an op; None if they are as declared.
-pub(super) fn violation(regions: &[Region], graph: &Graph, op: OpId) -> Option<String> {
+pub(in crate::dialects) fn violation(regions: &[Region], graph: &Graph, op: OpId) -> Option<String> {
     let (kind, blocks) = (graph.kind(op), graph.nested_blocks(op));
     if blocks.len() != regions.len() {
         return Some(format!("{kind} has {} blocks, not {}", regions.len(), blocks.len()));
@@ -79,7 +73,7 @@ fn border(slots: &[Slot], graph: &Graph, op: OpId, values: &[ValueId], verb: &st
     if wanted.len() != values.len() {
         return Some(format!("{verb} {} values, not {}", wanted.len(), values.len()));
     }
-    let fits = |(wanted, value): &(&Type, &ValueId)| super::resolve::takes(wanted, graph.ty(**value));
+    let fits = |(wanted, value): &(&Type, &ValueId)| crate::dialects::fit::takes(wanted, graph.ty(**value));
     let (n, (wanted, value)) = wanted.iter().zip(values).enumerate().find(|(_, pair)| !fits(pair))?;
     Some(format!("{verb} {wanted} as value {n}, not {}", graph.ty(*value)))
 }
