@@ -3,6 +3,7 @@
 //!
 //! float32 on the CPU only; everything else stays with the ops that the passes found.
 
+mod packed;
 mod run;
 
 use super::super::layer_part;
@@ -10,13 +11,13 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::{
     Args, CustomClass, Effects, Fact, OpDef, Outputs, contraction, host, one, opaque, view,
 };
-use crate::ir::Symbol;
-use crate::kernels::float::{
-    Activation, ConvShape, Epilogue, Layout as Order, PackedConv, Prologue, Residual, Source,
-};
+use crate::kernels::float::{Activation, ConvShape, Layout as Order, PackedConv, Source};
 use crate::tensor::{DType, Tensor};
-use crate::value::{Native, Object, Value};
+use crate::value::Value;
+use packed::Layer;
 use std::sync::Arc;
+
+pub use packed::{ATTENTION_FORMAT, CHANNELS_LAST, CLASS, CONV_FORMAT, GATE, NORM_FORMAT, ROW_MAJOR};
 
 /// Packs the weights of a convolution.
 pub const PACK_CONV: &str = "fusion::pack_conv2d";
@@ -52,27 +53,10 @@ pub const ATTENTION: &str = "fusion::attention";
 pub const RESTORE: &str = "fusion::restore_strides";
 /// The same by the format that the strides have.
 pub const RESTORE_FORMAT: &str = "fusion::restore_format";
-/// The class of packed layers.
-pub const CLASS: &str = "__torch__.torch.classes.fusion.Layer";
-
-/// PyTorch's code of row-major memory.
-pub const ROW_MAJOR: i64 = 0;
-/// PyTorch's code of memory with channels innermost.
-pub const CHANNELS_LAST: i64 = 2;
-
 /// Whether an op gives a tensor the strides that it would have had.
 pub fn is_restore(kind: &str) -> bool {
     kind == RESTORE || kind == RESTORE_FORMAT
 }
-
-/// Which operand of [`CONV`] and [`CONV_INTO`] are the channels' factors.
-pub const GATE: usize = 3;
-/// Which operand of [`CONV`] says how the result lies.
-pub const CONV_FORMAT: usize = 4;
-/// Which operand of [`NORM`] does.
-pub const NORM_FORMAT: usize = 3;
-/// Which operand of [`ATTENTION`] does.
-pub const ATTENTION_FORMAT: usize = 5;
 
 /// Images of so few channels are read in planes: rows of them would not fill a vector.
 pub const FEW_CHANNELS: usize = 4;
@@ -163,23 +147,6 @@ pub static CLASSES: &[CustomClass] = &[CustomClass {
     get_state: |_| Err(Diagnostic::unsupported("packed layers belong to plans and are not saved")),
     methods: &[],
 }];
-
-/// A packed layer.
-#[derive(Clone)]
-struct Layer {
-    /// None: a batch norm by itself.
-    conv: Option<Arc<PackedConv>>,
-    order: Order,
-    bias: Option<Vec<f32>>,
-    norm: Norm,
-    activation: Activation,
-    residual_after: bool,
-    before: Norm,
-    before_activation: Activation,
-}
-
-/// Factors and terms of channels.
-type Norm = Option<(Vec<f32>, Vec<f32>)>;
 
 /// `weight / sqrt(running_var + eps)`, in PyTorch's order of rounding.
 fn norm_scale(a: &Args<'_>) -> Result<Outputs> {
@@ -314,57 +281,4 @@ fn pack_norm(a: &Args<'_>) -> Result<Outputs> {
 fn pack_prologue(a: &Args<'_>) -> Result<Outputs> {
     let before = Some((a.tensor(1)?.to_vec::<f32>()?, a.tensor(2)?.to_vec::<f32>()?));
     Layer { before, before_activation: activation(a, 3)?, ..Layer::of(a, 0)?.clone() }.made()
-}
-
-impl Default for Layer {
-    fn default() -> Layer {
-        Layer {
-            conv: None,
-            order: Order::ChannelsLast,
-            bias: None,
-            norm: None,
-            activation: Activation::None,
-            residual_after: false,
-            before: None,
-            before_activation: Activation::None,
-        }
-    }
-}
-
-impl Layer {
-    fn made(self) -> Result<Outputs> {
-        let native: Native = Arc::new(self);
-        one(Value::Object(Object::with_native(Symbol::new(CLASS), native)))
-    }
-
-    fn of<'a>(a: &Args<'a>, n: usize) -> Result<&'a Layer> {
-        let object = a.value(n)?.to_object()?;
-        let wrong = || Diagnostic::runtime(format!("expected a packed layer but got a {}", object.class()));
-        object.native::<Layer>().ok_or_else(wrong)
-    }
-
-    fn conv(&self) -> Result<&PackedConv> {
-        self.conv
-            .as_deref()
-            .ok_or_else(|| Diagnostic::runtime("a packed batch norm in place of a convolution"))
-    }
-
-    fn epilogue<'a>(&'a self, residual: Option<Residual<'a>>) -> Epilogue<'a> {
-        Epilogue {
-            bias: self.bias.as_deref(),
-            norm: pair_of(&self.norm),
-            residual,
-            activation: self.activation,
-        }
-    }
-
-    /// What is done to inputs first; None where it is nothing.
-    fn prologue<'a>(&'a self, gate: Option<&'a [f32]>) -> Option<Prologue<'a>> {
-        let prologue = Prologue { norm: pair_of(&self.before), activation: self.before_activation, gate };
-        (self.before.is_some() || gate.is_some()).then_some(prologue)
-    }
-}
-
-fn pair_of(norm: &Norm) -> Option<(&[f32], &[f32])> {
-    norm.as_ref().map(|(scale, shift)| (scale.as_slice(), shift.as_slice()))
 }

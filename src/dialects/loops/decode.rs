@@ -298,7 +298,7 @@ impl Decoder<'_> {
             return self.finish(op, Elem::Bool, Prim::Compare(compare, x, y));
         }
         let error = self.error(op, "there is no such op in the loop dialect");
-        Err(match nearest(name, super::op_names()) {
+        Err(match nearest(name, super::rows::op_names()) {
             Some(near) => error.hint(format!("did you mean {NAMESPACE}::{near}?")),
             None => error,
         })

@@ -24,6 +24,7 @@ mod elem;
 mod kernel;
 pub mod nest;
 mod names;
+mod namespace;
 pub mod reach;
 mod rows;
 mod shorthand;
@@ -35,24 +36,11 @@ pub use kernel::{
     Carried, Chosen, Const, For, If, Kernel, Local, Mark, Order, Param, Prim, Reg, Stmt, Ty, While,
 };
 pub use names::{binary_name, compare_name, prim_name, unary_name};
+pub use namespace::{NAMESPACE, is_loop_kind};
 pub use rows::TABLES;
 
 use crate::diag::Diagnostic;
-use crate::ir::{Graph, OpId, Symbol};
-
-/// The dialect's namespace.
-pub const NAMESPACE: &str = "loop";
-
-/// The names of all ops, without the namespace.
-fn op_names() -> impl Iterator<Item = &'static str> {
-    let rows = TABLES.iter().flat_map(|rows| rows.iter());
-    rows.filter_map(|row| row.schema.split_once("::")?.1.split_once('(').map(|(name, _)| name))
-}
-
-/// Whether an op kind belongs to the dialect.
-pub fn is_loop_kind(kind: Symbol) -> bool {
-    kind.namespace() == NAMESPACE
-}
+use crate::ir::{Graph, OpId};
 
 /// Whether a graph is a kernel: it takes buffers and numbers of the dialect, at least one buffer, and has its ops alone.
 pub fn is_kernel(graph: &Graph) -> bool {

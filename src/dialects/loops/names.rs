@@ -1,8 +1,18 @@
 //! The names of primitives: `loop::tanh` is `Unary::Tanh`. One table for decoding, building and rows.
 
-use super::{Prim, rows};
-use crate::dialects::OpDef;
+use super::Prim;
+use crate::dialects::constraint::Law;
 use crate::dialects::scalar::{Binary, Compare, Unary};
+use crate::dialects::structure::Structure;
+use crate::dialects::{Effects, OpDef, control};
+
+/// What every op of the dialect obeys.
+pub(super) const LAWS: &[Law] = &[Law::Structure(Structure::Kernel)];
+
+/// An op that computes a number and nothing else.
+pub(super) const fn primitive(schema: &'static str, doc: &'static str) -> OpDef {
+    control(schema).effects(Effects::NONE).laws(LAWS).doc(doc)
+}
 
 macro_rules! table {
     ($($(#[$doc:meta])* $function:ident $find:ident $Enum:ident $ROWS:ident $what:literal { $($Variant:ident $name:literal),* $(,)? })*) => {
@@ -19,7 +29,7 @@ macro_rules! table {
 
             /// Their rows.
             pub(super) static $ROWS: &[OpDef] =
-                &[$(rows::primitive(concat!("loop::", $name, "(...) -> ..."), $what)),*];
+                &[$(primitive(concat!("loop::", $name, "(...) -> ..."), $what)),*];
         )*
     };
 }

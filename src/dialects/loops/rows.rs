@@ -1,17 +1,8 @@
 //! The rows of the dialect: what each of its ops does besides computing, and a sentence. What operands it takes is asked of a
 //! kernel as a whole ([`super::decode`]), since types flow from buffers to what is loaded of them.
 
-use super::names;
-use crate::dialects::constraint::Law;
-use crate::dialects::structure::Structure;
+use super::names::{self, LAWS, primitive};
 use crate::dialects::{Effects, OpDef, control};
-
-const LAWS: &[Law] = &[Law::Structure(Structure::Kernel)];
-
-/// An op that computes a number and nothing else.
-pub(super) const fn primitive(schema: &'static str, doc: &'static str) -> OpDef {
-    control(schema).effects(Effects::NONE).laws(LAWS).doc(doc)
-}
 
 const fn acting(schema: &'static str, effects: Effects, doc: &'static str) -> OpDef {
     control(schema).effects(effects).laws(LAWS).doc(doc)
@@ -70,3 +61,9 @@ static OPS: &[OpDef] = &[
 
 /// All rows, file by file.
 pub static TABLES: &[&[OpDef]] = &[OPS, names::UNARY, names::BINARY, names::COMPARE];
+
+/// The names of all ops, without the namespace.
+pub(super) fn op_names() -> impl Iterator<Item = &'static str> {
+    let rows = TABLES.iter().flat_map(|rows| rows.iter());
+    rows.filter_map(|row| row.schema.split_once("::")?.1.split_once('(').map(|(name, _)| name))
+}

@@ -1,6 +1,6 @@
 //! Alignment of a text with its sound: the likeliest path of labels and blanks through the classes' probabilities.
 
-use super::expect;
+use super::checks::expect;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, opaque};
 use crate::kernels::compute::Real;

@@ -1,6 +1,6 @@
 //! Filters with feedback: loops over samples, each of which needs the one before.
 
-use super::expect;
+use super::checks::expect;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::compute::Real;

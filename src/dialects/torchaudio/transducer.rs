@@ -1,6 +1,6 @@
 //! The loss of a recurrent transducer: how unlikely a text is, summed over all ways to spread it over the steps.
 
-use super::expect;
+use super::checks::expect;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, opaque};
 use crate::resources::{Scratch, memory};

@@ -1,7 +1,7 @@
 //! Runs packed layers: finds where operands lie, makes room for results, calls kernels. Results are new images with their
 //! channels innermost, or a part of images that exist. Knows nothing of how layers are packed.
 
-use super::{CHANNELS_LAST, Layer};
+use super::packed::{ATTENTION_FORMAT, CHANNELS_LAST, CONV_FORMAT, GATE, Layer, NORM_FORMAT};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::attend::attend;
 use crate::dialects::floats::{Floats, Values, pixel_pitch, pixel_strides, restored};
@@ -24,8 +24,8 @@ struct Operands {
 pub(super) fn conv(a: &Args<'_>) -> Result<Outputs> {
     let (call, layer) = (Convolution::of(a)?, Layer::of(a, 1)?);
     let target = Target::images(&call.sizes)?;
-    call.run(layer, a.opt_tensor(super::GATE)?, &target)?;
-    target.given(a.int(super::CONV_FORMAT)?)
+    call.run(layer, a.opt_tensor(GATE)?, &target)?;
+    target.given(a.int(CONV_FORMAT)?)
 }
 
 pub(super) fn conv_chain(a: &Args<'_>) -> Result<Outputs> {
@@ -61,7 +61,7 @@ pub(super) fn conv_into(a: &Args<'_>) -> Result<Outputs> {
     if *part.sizes() != call.sizes {
         return Err(Diagnostic::runtime("a packed convolution does not fit the room for its result"));
     }
-    let gate = a.opt_tensor(super::GATE)?;
+    let gate = a.opt_tensor(GATE)?;
     match Target::part(&part).filter(|_| !call.operands.lie_in(&room.storage())) {
         Some(target) => call.run(layer, gate, &target)?,
         // What it reads lies in what it writes.
@@ -154,7 +154,7 @@ pub(super) fn norm(a: &Args<'_>) -> Result<Outputs> {
     let (input, layer) = (a.tensor(0)?, Layer::of(a, 1)?);
     let sizes = image_sizes(input)?;
     let (plane, channels) = ((sizes[2] * sizes[3]) as usize, sizes[1] as usize);
-    if a.int(super::NORM_FORMAT)? == CHANNELS_LAST {
+    if a.int(NORM_FORMAT)? == CHANNELS_LAST {
         let operands =
             Operands { input: Floats::images(input)?, residual: images_of(a.opt_tensor(2)?, &sizes)? };
         let target = Target::images(&sizes)?;
@@ -220,7 +220,7 @@ pub(super) fn attention(a: &Args<'_>) -> Result<Outputs> {
     let rows = image_sizes(query)?;
     let scores = [rows[0], rows[1], rows[2], image_sizes(&key)?[2]];
     let biases = a.tensors(3)?.iter().map(|bias| spread(bias, scores)).collect::<Result<Vec<Tensor>>>()?;
-    let apart = a.int(super::ATTENTION_FORMAT)? != CHANNELS_LAST;
+    let apart = a.int(ATTENTION_FORMAT)? != CHANNELS_LAST;
     one(attend([query, &key, value], &biases, a.float(4)? as f32, (false, apart))?)
 }
 
@@ -243,8 +243,8 @@ pub(super) fn restore(a: &Args<'_>) -> Result<Outputs> {
 pub(super) fn restore_format(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, sizes) = (a.tensor(0)?, a.tensor(0)?.sizes());
     let strides = match (a.int(1)?, sizes.len()) {
-        (super::CHANNELS_LAST, 4) => channels_last_strides(&sizes),
-        (super::CHANNELS_LAST, _) => return Err(Diagnostic::runtime("only images have channels innermost")),
+        (CHANNELS_LAST, 4) => channels_last_strides(&sizes),
+        (CHANNELS_LAST, _) => return Err(Diagnostic::runtime("only images have channels innermost")),
         _ => contiguous_strides(&sizes),
     };
     one(restored(tensor, &strides)?)
