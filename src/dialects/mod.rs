@@ -10,6 +10,8 @@ mod autograd;
 mod built_in;
 mod cells;
 mod classes;
+mod draw;
+pub mod dropout;
 mod effects;
 mod floats;
 pub mod constraint;

@@ -1,6 +1,6 @@
 //! Activation functions of neural networks.
 
-use super::choose::{check_clamp, saturated};
+use super::choose::{bounds, check_clamp, saturated};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::joins;
@@ -140,7 +140,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: with_zero(torch.where(self > 0, grad, grad * weight), self)\nweight: torch.where(self > 0, 0, grad * self)"),
     opaque(
         "aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
-        super::dropout::rrelu,
+        crate::dialects::dropout::rrelu,
     )
         .infer(joins::same_sizes)
         .effects(Effects::RANDOM)
@@ -430,7 +430,7 @@ fn dropout(args: &Args<'_>) -> Result<Outputs> {
         return one(input.clone());
     }
     let name = args.op.name();
-    let dropped = super::dropout::drop_out(
+    let dropped = crate::dialects::dropout::drop_out(
         args,
         input,
         p,
@@ -447,25 +447,13 @@ fn dropout(args: &Args<'_>) -> Result<Outputs> {
 fn native_dropout(args: &Args<'_>) -> Result<Outputs> {
     let (input, p, train) = (args.tensor(0)?, args.float(1)?, args.opt_bool(2)?);
     if train == Some(false) || p == 0.0 || input.numel() == 0 {
-        let mask = super::random::empty_like(input, DType::Bool)?;
+        let mask = crate::dialects::draw::empty_like(input, DType::Bool)?;
         mask.fill(Scalar::Bool(true))?;
-        let copy = super::random::empty_like(input, input.dtype())?;
+        let copy = crate::dialects::draw::empty_like(input, input.dtype())?;
         copy.copy_from(input)?;
         return Ok(smallvec![copy.into(), mask.into()]);
     }
-    super::dropout::native_dropout(args, input, p)
-}
-
-/// The two numbers after the first argument as bounds of a layer's results; one that is None bounds nothing.
-pub(super) fn bounds(rest: &[Value]) -> Option<Activation> {
-    let [low, high] = rest else { return None };
-    let bound = |value: &Value, none: f32| match value {
-        Value::None => Some(none),
-        Value::Int(_) | Value::Float(_) => value.to_float().ok().map(|x| x as f32),
-        _ => None,
-    };
-    let (low, high) = (bound(low, f32::NEG_INFINITY)?, bound(high, f32::INFINITY)?);
-    (low <= high).then_some(Activation::Clamp(low, high))
+    crate::dialects::dropout::native_dropout(args, input, p)
 }
 
 fn gelu_kind(rest: &[Value]) -> Option<Activation> {

@@ -1,9 +1,9 @@
 //! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
 
 use super::contraction::linear;
-use super::dropout::drop_out;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::attend::attend;
+use crate::dialects::dropout::drop_out;
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
@@ -169,7 +169,7 @@ impl Attention {
         if !dense || self.query.is_contiguous() || result.sizes() != self.query.sizes() {
             return Ok(result);
         }
-        let laid_out = super::random::empty_like(&self.query, result.dtype())?;
+        let laid_out = crate::dialects::draw::empty_like(&self.query, result.dtype())?;
         laid_out.copy_from(&result)?;
         Ok(laid_out)
     }

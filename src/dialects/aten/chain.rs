@@ -1,6 +1,6 @@
 //! Products of several matrices, in the order that takes the fewest multiplications.
 
-use super::contraction::mm;
+use super::multiply::mm;
 use crate::diag::{Diagnostic, Result};
 use crate::tensor::Tensor;
 

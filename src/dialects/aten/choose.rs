@@ -1,10 +1,10 @@
 //! Elementwise choice and mixture: `where`, `masked_fill`, `clamp`, `lerp`, `addcmul`.
 
-use super::activation::bounds;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::{Alias, Fact, LayerPart, NumberAs, OpDef, Order, Promote, elementwise};
 use crate::ir::text::number::general;
+use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar, broadcast_sizes, check_fill};
 use crate::value::Value;
 
@@ -244,6 +244,18 @@ fn check_mask(values: &[Value]) -> Result<()> {
         Value::Tensor(t) => check_fill(t.item()?, target.to_tensor()?.dtype()),
         number => check_fill(number.to_scalar()?, target.to_tensor()?.dtype()),
     }
+}
+
+/// The two numbers after the first argument as bounds of a layer's results; one that is None bounds nothing.
+pub(super) fn bounds(rest: &[Value]) -> Option<Activation> {
+    let [low, high] = rest else { return None };
+    let bound = |value: &Value, none: f32| match value {
+        Value::None => Some(none),
+        Value::Int(_) | Value::Float(_) => value.to_float().ok().map(|x| x as f32),
+        _ => None,
+    };
+    let (low, high) = (bound(low, f32::NEG_INFINITY)?, bound(high, f32::INFINITY)?);
+    (low <= high).then_some(Activation::Clamp(low, high))
 }
 
 /// Refuses bounds that no element can keep.

@@ -2,8 +2,8 @@
 //! give a new tensor and leave their operand as it is, as exported graphs have them. Which numbers are drawn is in
 //! [`crate::dialects::generator`].
 
-use super::random::{fail, make};
 use crate::diag::Result;
+use crate::dialects::draw::{fail, make};
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::kernels::create::range::not_implemented;
 use crate::resources::{Collect, Scratch};

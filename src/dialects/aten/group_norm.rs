@@ -1,7 +1,7 @@
 //! Normalization of groups of channels: checks of the arguments, and the two ways that images lie in.
 
 use super::convert::in_format_of;
-use super::norm::{check_mixed, each_row, fail, row_moments};
+use super::norm_rows::{check_mixed, each_row, fail, row_moments};
 use crate::diag::Result;
 use crate::dialects::{Args, Outputs, one};
 use crate::kernels::compute::{Dense, Number, Real, build_whole, dense_opt};

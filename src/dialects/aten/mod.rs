@@ -25,7 +25,6 @@ pub mod create;
 pub mod calculus;
 pub mod distance;
 pub mod distributions;
-pub mod dropout;
 pub mod embed;
 pub mod histogram;
 pub mod einsum;
@@ -43,10 +42,12 @@ pub mod list;
 pub mod loss;
 pub mod matrix;
 pub mod mkldnn;
+mod multiply;
 pub mod nested;
 mod group_norm;
 pub mod norm;
 pub mod norm_backward;
+mod norm_rows;
 pub mod order;
 pub mod pad;
 pub mod pool;
@@ -78,6 +79,8 @@ pub mod view;
 pub mod world;
 
 use super::OpDef;
+
+pub use super::dropout;
 
 /// All rows, file by file, in the order of registration.
 #[rustfmt::skip] // one line a file, so that additions do not touch each other

@@ -1,6 +1,7 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
 use super::group_norm::{group_norm, native_group_norm};
+use super::norm_rows::{check_mixed, each_row, fail, moments, row_moments};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, layers, pointwise, trial};
 use crate::dialects::{Args, Fact, LayerPart, OpDef, Outputs, composite, one, opaque};
@@ -137,33 +138,6 @@ pub static OPS: &[OpDef] = &[
          norm = torch.norm_except_dim(v, 2, dim)\n    return v * (g / norm), norm\n",
     ),
 ];
-
-pub(super) fn fail<T>(text: impl Into<String>) -> Result<T> {
-    Err(Diagnostic::runtime(text))
-}
-
-/// Mean and variance (divided by the count) of many numbers, in double precision, by pairs of passes.
-#[inline(always)]
-fn moments<R: Real>(parts: impl Iterator<Item = impl AsRef<[R]>> + Clone, count: usize) -> (f64, f64) {
-    let n = count as f64;
-    let sum: f64 = parts.clone().map(|p| sum_wide(p.as_ref(), |x| x)).sum();
-    let mean = sum / n;
-    let squares: f64 = parts.map(|p| sum_wide(p.as_ref(), |x| (x - mean) * (x - mean))).sum();
-    (mean, squares / n)
-}
-
-/// The same of one row, which PyTorch computes in float32 if that is the type of its numbers: squares may overflow.
-#[inline(always)]
-pub(super) fn row_moments<R: Real>(row: &[R]) -> (f64, f64) {
-    let (mean, variance) = moments(std::iter::once(row), row.len());
-    // Far below the square root of the largest float32.
-    let small = mean.abs() < 1e18 && variance * (row.len() as f64) < 1e36;
-    if small || size_of::<R>() != size_of::<f32>() {
-        return (mean, variance);
-    }
-    let (mean, variance) = rows::moments_of(row, |x| x.wide() as f32, (mean as f32, variance as f32));
-    (f64::from(mean), f64::from(variance))
-}
 
 /// A batch normalization: arguments checked.
 struct Batch {
@@ -380,27 +354,6 @@ fn sums_of_columns<R: Real>(
     Ok(sums)
 }
 
-/// Parameters have the input's dtype, or are float32 where the input has 16 bits. The first one that is there decides
-/// which of the two is meant.
-pub(super) fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
-    let mut dtypes = parameters.iter().flatten().map(|p| p.dtype());
-    let x = input.dtype();
-    let Some(first) = dtypes.next() else { return Ok(()) };
-    if first == x {
-        return match dtypes.find(|p| *p != x) {
-            Some(p) => fail(format!("expected scalar type {} but found {}", x.type_name(), p.type_name())),
-            None => Ok(()),
-        };
-    }
-    if first != DType::F32 || dtypes.any(|p| p != DType::F32) {
-        return fail("mixed dtype (CPU): expect parameter to have scalar type of Float");
-    }
-    if !matches!(x, DType::F16 | DType::BF16) {
-        return fail("mixed dtype (CPU): all inputs must share same datatype.");
-    }
-    Ok(())
-}
-
 fn native_batch(batch: Batch) -> Result<Outputs> {
     let (y, mean, invstd) = batch.run()?;
     Ok(smallvec![y.into(), mean.into(), invstd.into()])
@@ -513,22 +466,6 @@ fn row_sizes(input: &Tensor, normalized: usize) -> Vec<i64> {
     let sizes = input.sizes();
     let lead = sizes.len() - normalized;
     sizes[..lead].iter().copied().chain(std::iter::repeat_n(1, normalized)).collect()
-}
-
-/// Runs `work` on each row of `out` with something kept of it, on several threads where there is much of it.
-pub(super) fn each_row<T: Send, S: Send>(
-    out: &mut [T],
-    length: usize,
-    kept: &mut [S],
-    work: impl Fn(usize, &mut [T], &mut S) + Sync,
-) {
-    if out.len() > 1 << 16 {
-        let rows: Vec<_> = out.chunks_mut(length.max(1)).zip(kept).enumerate().collect();
-        pool::each(rows, |(at, (out, kept))| work(at, out, kept));
-    } else {
-        let rows = out.chunks_mut(length.max(1));
-        rows.zip(kept).enumerate().for_each(|(at, (out, kept))| work(at, out, kept));
-    }
 }
 
 /// Normalizes each row; gives the result, means and reciprocal deviations.

@@ -2,17 +2,19 @@
 //! of a tensor in the order in which they lie in memory. Dropout, which draws too, is in `dropout`.
 
 use super::create::{LIKE, asked, like};
-use super::dropout::rounded_to;
 use super::list::nothing;
 use super::random_ints::{any_number, between, limits, mantissa, onwards};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::draw::{
+    Draw, DrawReal, bernoulli, deviation, each, empty_like, expect_default, fail, fill, make, normal,
+    rounded_to, scaled, uniform, write_in_memory_order,
+};
 use crate::dialects::generator::Generator;
 use crate::dialects::shapes::joins;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, create, host, one, opaque};
 use crate::kernels::wide::store;
-use crate::resources::{Collect, Scratch, memory};
+use crate::resources::{Collect, Scratch};
 use crate::tensor::pointwise::Walk;
-use crate::tensor::view::dense_like;
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use crate::value::Value;
 
@@ -251,122 +253,6 @@ pub static OPS: &[OpDef] = &[
         .out_exact("out"),
 ];
 
-pub(super) fn fail<T>(text: String) -> Result<T> {
-    Err(Diagnostic::runtime(text))
-}
-
-/// What is drawn at once: numbers for the elements of one tensor.
-pub(super) struct Draw {
-    dtype: DType,
-    /// How many.
-    pub(super) count: usize,
-    /// Whether they lie in row-major order.
-    dense: bool,
-}
-
-fn uniform(g: &mut Generator, draw: &Draw) -> Result<Scratch<f64>> {
-    let double = draw.dtype == DType::F64;
-    if double { each(draw.count, || g.uniform()) } else { each(draw.count, || g.uniform_single()) }
-}
-
-fn normal(g: &mut Generator, draw: &Draw) -> Result<Scratch<f64>> {
-    memory::expect::<f64>(draw.count)?;
-    if !draw.dense {
-        return Ok(memory::taken(g.normals_each(draw.count)));
-    }
-    let uniform = if draw.dtype == DType::F64 { Generator::uniform } else { Generator::uniform_single };
-    Ok(memory::taken(g.normals(draw.count, uniform, matches!(draw.dtype, DType::F16 | DType::BF16))))
-}
-
-pub(super) fn bernoulli(g: &mut Generator, n: usize, p: f64) -> Result<Scratch<f64>> {
-    if !(0.0..=1.0).contains(&p) {
-        return fail(format!("bernoulli_ expects p to be in [0, 1], but got p={p}"));
-    }
-    each(n, || f64::from(u8::from(g.uniform() < p)))
-}
-
-fn each(n: usize, mut draw: impl FnMut() -> f64) -> Result<Scratch<f64>> {
-    (0..n).map(|_| draw()).scratch()
-}
-
-fn scaled(mut numbers: Scratch<f64>, factor: f64, term: f64) -> Scratch<f64> {
-    numbers.iter_mut().for_each(|x| *x = *x * factor + term);
-    numbers
-}
-
-fn deviation(std: f64) -> Result<f64> {
-    if std < 0.0 { fail(format!("normal expects std >= 0.0, but found std {std}")) } else { Ok(std) }
-}
-
-/// Gives every element of a tensor a drawn number, in the order in which they lie in memory; the parts of complex numbers
-/// are elements of their own.
-pub(super) fn fill(
-    a: &Args<'_>,
-    generator: usize,
-    target: &Tensor,
-    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
-) -> Result<()> {
-    expect_default(a, generator)?;
-    let target = real_parts(target)?;
-    let layout = target.layout();
-    layout.refuse_overlap()?;
-    let wanted = Draw { dtype: target.dtype(), count: target.numel(), dense: target.is_contiguous() };
-    let numbers = a.run.with_generator(|g| draw(g, &wanted))?;
-    crate::dispatch_dtype!(target.dtype(), T => write_in_memory_order(&target, numbers.iter().map(|x| T::from_scalar(Scalar::Float(*x)))))
-}
-
-/// Writes elements in the order in which they lie in memory.
-fn write_in_memory_order<T: Element>(target: &Tensor, elements: impl Iterator<Item = T>) -> Result<()> {
-    target.write::<T, _>(|storage, layout| {
-        let mut elements = elements;
-        Walk::writing(layout).for_each_index(|at| {
-            if let Some(x) = elements.next() {
-                storage[at] = x;
-            }
-        });
-    })
-}
-
-/// A complex tensor as one of its real and imaginary parts, in a dimension more.
-fn real_parts(tensor: &Tensor) -> Result<Tensor> {
-    if !tensor.dtype().is_complex() {
-        return Ok(tensor.clone());
-    }
-    let mut layout = tensor.layout();
-    layout.strides.iter_mut().for_each(|stride| *stride = stride.saturating_mul(2));
-    layout.offset = layout.offset.saturating_mul(2);
-    layout.sizes.push(2);
-    layout.strides.push(1);
-    tensor.with_dtype_layout(tensor.dtype().to_real(), layout)
-}
-
-/// A new tensor of drawn numbers, in row-major order.
-pub(super) fn make(
-    a: &Args<'_>,
-    generator: usize,
-    sizes: &[i64],
-    dtype: DType,
-    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
-) -> Result<Tensor> {
-    let result = Tensor::zeros(dtype, sizes)?;
-    fill(a, generator, &result, draw)?;
-    Ok(result)
-}
-
-/// A new tensor of the sizes of another, its dimensions in the same order in memory.
-pub(super) fn empty_like(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
-    let layout = dense_like(&tensor.layout());
-    Tensor::zeros(dtype, &[layout.numel() as i64])?.with_layout(layout)
-}
-
-/// Refuses generators that a program made itself.
-pub(super) fn expect_default(a: &Args<'_>, generator: usize) -> Result<()> {
-    if generator < a.values.len() && matches!(a.value(generator)?, Value::Object(_)) {
-        return Err(Diagnostic::unsupported(format!("{} with a generator of its own", a.op.name())));
-    }
-    Ok(())
-}
-
 /// Runs the kernel of the form without a generator, which stands at `generator` among the arguments.
 fn default_only(a: &Args<'_>, generator: usize, kernel: fn(&Args<'_>) -> Result<Outputs>) -> Result<Outputs> {
     expect_default(a, generator)?;
@@ -374,8 +260,6 @@ fn default_only(a: &Args<'_>, generator: usize, kernel: fn(&Args<'_>) -> Result<
     let values: Vec<Value> = others.map(|(_, value)| value.clone()).collect();
     kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })
 }
-
-type DrawReal = fn(&mut Generator, &Draw) -> Result<Scratch<f64>>;
 
 /// Fills a tensor that an op has just made with real or complex numbers.
 fn filled(a: &Args<'_>, target: Tensor, draw: DrawReal) -> Result<Outputs> {

@@ -1,9 +1,8 @@
 //! Which whole numbers are drawn for a dtype, and between which bounds: floats take those that they hold, ints refuse bounds
 //! that they do not. Knows no tensors.
 
-use super::dropout::rounded_to;
-use super::random::fail;
 use crate::diag::Result;
+use crate::dialects::draw::{fail, rounded_to};
 use crate::dialects::generator::Generator;
 use crate::tensor::DType;
 

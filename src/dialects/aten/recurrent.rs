@@ -373,8 +373,14 @@ impl Network<'_> {
             (x, features) = (out, hidden * directions);
             if self.dropout.0 > 0.0 && layer + 1 < self.layers {
                 let output = Tensor::from_vec(&x, &[rows as i64, features as i64])?;
-                x = super::dropout::drop_out(self.dropout.1, &output, self.dropout.0, false, false)?
-                    .elements_as::<R>()?;
+                x = crate::dialects::dropout::drop_out(
+                    self.dropout.1,
+                    &output,
+                    self.dropout.0,
+                    false,
+                    false,
+                )?
+                .elements_as::<R>()?;
             }
         }
         let sizes = |n: usize| [count as i64, sequences as i64, n as i64];

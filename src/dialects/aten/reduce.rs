@@ -32,13 +32,13 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
     }).rare("u").infer(reductions::reduce)
-    .quantized_kernel(|a| one(crate::dialects::quantized::pool::mean(a.tensor(0)?, None, false, a.opt_dtype(1)?)?))
+    .quantized_kernel(|a| one(crate::dialects::quantized::pool::mean(a.tensor(0)?, None, false, a.opt_dtype(1)?, mean)?))
     .out("dtype_out"),
     reduce("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
     }).rare("u").infer(reductions::reduce)
     .quantized_kernel(|a| {
-        one(crate::dialects::quantized::pool::mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
+        one(crate::dialects::quantized::pool::mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?, mean)?)
     })
     .reduces_rows(|p, x| p.mean(x[0]))
     .out("out"),

@@ -5,8 +5,8 @@ use super::ints::{
 };
 use super::stage::Epilogue;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::contraction::any_rank;
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
+use crate::kernels::matrix::product as matrices;
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{Tensor, broadcast_sizes, view};
 
@@ -332,7 +332,8 @@ fn matmul(a: &Args<'_>) -> Result<Outputs> {
     if !fits || x.dtype() != y.dtype() {
         return Err(Diagnostic::runtime("Quantized Matmul expects operands of fitting sizes and one dtype."));
     }
-    let product = any_rank(&super::convert::dequantize(x)?, &super::convert::dequantize(y)?)?;
+    let (x_reals, y_reals) = (super::convert::dequantize(x)?, super::convert::dequantize(y)?);
+    let product = matrices::product("bmm", &x_reals, &y_reals, None)?;
     one(super::convert::quantize(&product, out, x.dtype())?)
 }
 

@@ -42,8 +42,8 @@ pub fn quantize_packed(tensor: &Tensor, quantizer: Quantizer, dtype: DType) -> R
     let (low, high) = dtype.quantized_range().unwrap_or((0, 0));
     let axis = quantizer.axis().unwrap_or(0);
     let dense = tensor.contiguous()?;
-    let channel = super::convert::channel_of_each(&dense, axis)?;
-    let rule = super::convert::channel_rounder(&quantizer, dtype, low, high);
+    let channel = super::channels::channel_of_each(&dense, axis)?;
+    let rule = super::channels::channel_rounder(&quantizer, dtype, low, high);
     let items = dense.elements::<f32>()?;
     let integers = memory::collected(items.iter().zip(&channel).map(|(x, c)| rule(*x, *c) as u8))?;
     from_integers(&integers, &tensor.sizes(), Arc::new(quantizer.clone()), dtype)
@@ -77,10 +77,10 @@ fn unpacked(tensor: &Tensor) -> Result<Scratch<u8>> {
 pub fn dequantize_packed(tensor: &Tensor) -> Result<Tensor> {
     let quantizer = super::ints::quantizer(tensor)?;
     let tensor = tensor.contiguous()?;
-    let channel = super::convert::channel_of_each(&tensor, quantizer.axis().unwrap_or(0))?;
+    let channel = super::channels::channel_of_each(&tensor, quantizer.axis().unwrap_or(0))?;
     let integers = unpacked(&tensor)?;
     let each = integers.iter().zip(&channel);
-    let reals = each.map(|(x, c)| super::convert::channel_real(&quantizer, i32::from(*x), *c)).scratch()?;
+    let reals = each.map(|(x, c)| super::channels::channel_real(&quantizer, i32::from(*x), *c)).scratch()?;
     Tensor::from_vec(&reals, &tensor.sizes())
 }
 

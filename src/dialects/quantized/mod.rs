@@ -4,6 +4,7 @@
 
 pub(crate) mod activation;
 pub(crate) mod arith;
+mod channels;
 mod conv;
 pub mod convert;
 mod embed;

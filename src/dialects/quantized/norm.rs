@@ -88,7 +88,7 @@ fn batch_norm(a: &Args<'_>, epilogue: Epilogue) -> Result<Outputs> {
         5 => in_format(tensor, 3)?,
         _ => dense(tensor)?,
     };
-    let channel = super::convert::channel_of_each(&source, 1)?;
+    let channel = super::channels::channel_of_each(&source, 1)?;
     let (low, high) = source.dtype().quantized_range().unwrap_or((0, 0));
     let low = if epilogue == Epilogue::Relu { out.zero_point } else { low };
     let dtype = source.dtype();

@@ -3,7 +3,6 @@
 use super::convert;
 use super::ints::{Params, Quant, dispatch_quant, in_format, quantizer};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::aten::reduce;
 use crate::dialects::{Args, OpDef, Outputs, composite, one};
 use crate::resources::{Scratch, memory};
 use crate::tensor::view::wrap_dims;
@@ -135,9 +134,18 @@ pub fn avg(a: &Args<'_>, spatial: usize) -> Result<Outputs> {
     one(average(tensor, &windows, include, divisor, Sum::Real)?)
 }
 
+/// The mean of real numbers over some dimensions.
+type OfReals = fn(&Tensor, Option<Vec<i64>>, bool, Option<DType>) -> Result<Tensor>;
+
 /// `aten::mean` and `mean.dim`. Over the last dimensions of a tensor in order PyTorch rounds the mean of the integers as they are, ties to
-/// even; elsewhere that of the real numbers.
-pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+/// even; elsewhere that of the real numbers, as `of_reals` computes it.
+pub fn mean(
+    tensor: &Tensor,
+    dims: Option<Vec<i64>>,
+    keepdim: bool,
+    dtype: Option<DType>,
+    of_reals: OfReals,
+) -> Result<Tensor> {
     let params = Params::of(tensor)?;
     let rank = tensor.rank();
     let dims = dims.filter(|dims| !dims.is_empty());
@@ -148,7 +156,7 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
     reduced.sort_unstable();
     let is_last = reduced.iter().rev().enumerate().all(|(n, dim)| dim + n + 1 == rank);
     if !tensor.is_contiguous() || !is_last || dtype.is_some() || tensor.numel() == 0 {
-        let mean = reduce::mean(&convert::dequantize(tensor)?, dims, keepdim, dtype)?;
+        let mean = of_reals(&convert::dequantize(tensor)?, dims, keepdim, dtype)?;
         let is_back = mean.dtype() == DType::F32;
         return if is_back { convert::quantize(&mean, params, tensor.dtype()) } else { Ok(mean) };
     }

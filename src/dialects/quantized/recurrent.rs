@@ -235,7 +235,7 @@ impl Network<'_> {
             }
             x = Tensor::from_vec(&out, &[rows as i64, (n * directions) as i64])?;
             if self.dropout > 0.0 && layer + 1 < layers {
-                x = crate::dialects::aten::dropout::drop_out(self.args, &x, self.dropout, false, false)?;
+                x = crate::dialects::dropout::drop_out(self.args, &x, self.dropout, false, false)?;
             }
         }
         let c = self.c.as_ref().map(|_| Tensor::from_vec(&c_last, &sizes)).transpose()?;

@@ -1,7 +1,7 @@
 //! Work of training that draws random numbers for an input: dropout in all its forms, and leaky units with random slopes.
 //! Every step is rounded to the dtype of the input, as PyTorch's steps are.
 
-use super::random::{bernoulli, empty_like, expect_default, fill};
+use super::draw::{bernoulli, empty_like, expect_default, fill};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Outputs, one};
 use crate::dispatch_dtype;
@@ -45,16 +45,6 @@ pub fn rrelu(a: &Args<'_>) -> Result<Outputs> {
         values.iter_mut().filter(|x| !(**x > 0.0)).for_each(|x| *x *= slope);
     }
     one(store::<f64>(&values, &input.sizes(), dtype)?)
-}
-
-/// Rounds a number as storing it in a floating dtype and reading it back does.
-pub(super) fn rounded_to(dtype: DType) -> impl Fn(f64) -> f64 {
-    move |x| match dtype {
-        DType::F32 => f64::from(x as f32),
-        DType::F16 => half::f16::from_f64(x).to_f64(),
-        DType::BF16 => half::bf16::from_f64(x).to_f64(),
-        _ => x,
-    }
 }
 
 /// Each element changed by a function of real numbers, rounded to the tensor's dtype.

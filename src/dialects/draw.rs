@@ -1,0 +1,143 @@
+//! Numbers drawn for the elements of a tensor, in the order in which they lie in memory: what all ops that draw have in common.
+//! No row is known here.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::Args;
+use crate::dialects::generator::Generator;
+use crate::resources::{Collect, Scratch, memory};
+use crate::tensor::pointwise::Walk;
+use crate::tensor::view::dense_like;
+use crate::tensor::{DType, Element, Scalar, Tensor};
+use crate::value::Value;
+
+pub(super) fn fail<T>(text: String) -> Result<T> {
+    Err(Diagnostic::runtime(text))
+}
+
+/// What is drawn at once: numbers for the elements of one tensor.
+pub(super) struct Draw {
+    pub(super) dtype: DType,
+    /// How many.
+    pub(super) count: usize,
+    /// Whether they lie in row-major order.
+    dense: bool,
+}
+
+pub(super) fn uniform(g: &mut Generator, draw: &Draw) -> Result<Scratch<f64>> {
+    let double = draw.dtype == DType::F64;
+    if double { each(draw.count, || g.uniform()) } else { each(draw.count, || g.uniform_single()) }
+}
+
+pub(super) fn normal(g: &mut Generator, draw: &Draw) -> Result<Scratch<f64>> {
+    memory::expect::<f64>(draw.count)?;
+    if !draw.dense {
+        return Ok(memory::taken(g.normals_each(draw.count)));
+    }
+    let uniform = if draw.dtype == DType::F64 { Generator::uniform } else { Generator::uniform_single };
+    Ok(memory::taken(g.normals(draw.count, uniform, matches!(draw.dtype, DType::F16 | DType::BF16))))
+}
+
+pub(super) fn bernoulli(g: &mut Generator, n: usize, p: f64) -> Result<Scratch<f64>> {
+    if !(0.0..=1.0).contains(&p) {
+        return fail(format!("bernoulli_ expects p to be in [0, 1], but got p={p}"));
+    }
+    each(n, || f64::from(u8::from(g.uniform() < p)))
+}
+
+pub(super) fn each(n: usize, mut draw: impl FnMut() -> f64) -> Result<Scratch<f64>> {
+    (0..n).map(|_| draw()).scratch()
+}
+
+pub(super) fn scaled(mut numbers: Scratch<f64>, factor: f64, term: f64) -> Scratch<f64> {
+    numbers.iter_mut().for_each(|x| *x = *x * factor + term);
+    numbers
+}
+
+pub(super) fn deviation(std: f64) -> Result<f64> {
+    if std < 0.0 { fail(format!("normal expects std >= 0.0, but found std {std}")) } else { Ok(std) }
+}
+
+/// Gives every element of a tensor a drawn number, in the order in which they lie in memory; the parts of complex numbers
+/// are elements of their own.
+pub(super) fn fill(
+    a: &Args<'_>,
+    generator: usize,
+    target: &Tensor,
+    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
+) -> Result<()> {
+    expect_default(a, generator)?;
+    let target = real_parts(target)?;
+    let layout = target.layout();
+    layout.refuse_overlap()?;
+    let wanted = Draw { dtype: target.dtype(), count: target.numel(), dense: target.is_contiguous() };
+    let numbers = a.run.with_generator(|g| draw(g, &wanted))?;
+    crate::dispatch_dtype!(target.dtype(), T => write_in_memory_order(&target, numbers.iter().map(|x| T::from_scalar(Scalar::Float(*x)))))
+}
+
+/// Writes elements in the order in which they lie in memory.
+pub(super) fn write_in_memory_order<T: Element>(
+    target: &Tensor,
+    elements: impl Iterator<Item = T>,
+) -> Result<()> {
+    target.write::<T, _>(|storage, layout| {
+        let mut elements = elements;
+        Walk::writing(layout).for_each_index(|at| {
+            if let Some(x) = elements.next() {
+                storage[at] = x;
+            }
+        });
+    })
+}
+
+/// A complex tensor as one of its real and imaginary parts, in a dimension more.
+fn real_parts(tensor: &Tensor) -> Result<Tensor> {
+    if !tensor.dtype().is_complex() {
+        return Ok(tensor.clone());
+    }
+    let mut layout = tensor.layout();
+    layout.strides.iter_mut().for_each(|stride| *stride = stride.saturating_mul(2));
+    layout.offset = layout.offset.saturating_mul(2);
+    layout.sizes.push(2);
+    layout.strides.push(1);
+    tensor.with_dtype_layout(tensor.dtype().to_real(), layout)
+}
+
+/// A new tensor of drawn numbers, in row-major order.
+pub(super) fn make(
+    a: &Args<'_>,
+    generator: usize,
+    sizes: &[i64],
+    dtype: DType,
+    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
+) -> Result<Tensor> {
+    let result = Tensor::zeros(dtype, sizes)?;
+    fill(a, generator, &result, draw)?;
+    Ok(result)
+}
+
+/// A new tensor of the sizes of another, its dimensions in the same order in memory.
+pub(super) fn empty_like(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
+    let layout = dense_like(&tensor.layout());
+    Tensor::zeros(dtype, &[layout.numel() as i64])?.with_layout(layout)
+}
+
+/// Refuses generators that a program made itself.
+pub(super) fn expect_default(a: &Args<'_>, generator: usize) -> Result<()> {
+    if generator < a.values.len() && matches!(a.value(generator)?, Value::Object(_)) {
+        return Err(Diagnostic::unsupported(format!("{} with a generator of its own", a.op.name())));
+    }
+    Ok(())
+}
+
+/// Rounds a number as storing it in a floating dtype and reading it back does.
+pub(super) fn rounded_to(dtype: DType) -> impl Fn(f64) -> f64 {
+    move |x| match dtype {
+        DType::F32 => f64::from(x as f32),
+        DType::F16 => half::f16::from_f64(x).to_f64(),
+        DType::BF16 => half::bf16::from_f64(x).to_f64(),
+        _ => x,
+    }
+}
+
+/// Draws real numbers.
+pub(super) type DrawReal = fn(&mut Generator, &Draw) -> Result<Scratch<f64>>;
