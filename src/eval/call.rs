@@ -133,15 +133,17 @@ fn refuse_rare(op: &Op, values: &[Value]) -> Result<()> {
 }
 
 fn dispatch(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
-    if let Some(results) = super::quantized::call(op, values, node, run)? {
+    if let Some(results) =
+        super::quantized::call(op, values, node, run, &|values| dense(op, values, node, run))?
+    {
         return Ok(results);
     }
     dense(op, values, node, run)
 }
 
 /// Runs an op on tensors that are not quantized, or that its kernel takes as they are.
-pub(super) fn dense(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
-    if let Some(results) = super::fills::call(op, values, node, run)? {
+fn dense(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+    if let Some(results) = super::fills::call(op, values, run, &|values| dense(op, values, node, run))? {
         return Ok(results);
     }
     if op.def().eval.is_none() && op.def().scalar.is_some() {

@@ -1,16 +1,15 @@
 //! Ops that write one value to some elements in place, on tensors of which several elements are one in memory (expanded ones): what
 //! any of these elements gets, all have. PyTorch takes them with a warning; other ops refuse such tensors.
 
-use super::call::dense;
 use crate::diag::Result;
-use crate::dialects::{Fact, Node, Op, Outputs, Run, Variant, one};
+use crate::dialects::{Compute, Fact, Op, Outputs, Run, Variant, one};
 use crate::resources::memory;
 use crate::tensor::{DType, Layout, Scalar, Tensor};
 use crate::value::Value;
 
 /// The result where the op writes one value to an expanded tensor, or a value that is an element of the tensor; None where the op
-/// is another one, or can be called as it is.
-pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Option<Outputs>> {
+/// is another one, or can be called as it is. `compute` runs the op on other arguments.
+pub(super) fn call(op: &Op, values: &[Value], run: &Run, compute: Compute<'_>) -> Result<Option<Outputs>> {
     let Some(Fact::Fills(place, like)) = op.def().facts.iter().find(|fact| matches!(fact, Fact::Fills(..)))
     else {
         return Ok(None);
@@ -35,7 +34,7 @@ pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Resu
         if let (Some(place), Some(value)) = (values.get_mut(*place), value) {
             *place = value;
         }
-        dense(op, &values, node, run).map(drop)
+        compute(&values).map(drop)
     };
     if is_expanded {
         let name = op.name().as_str().rsplit("::").next().unwrap_or_default();

@@ -3,15 +3,21 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::quantized::convert;
 use crate::dialects::quantized::ints::Params;
-use crate::dialects::{Args, Fact, Family, Node, Op, Outputs, Quantized, Run, Variant, one};
+use crate::dialects::{Args, Compute, Fact, Family, Node, Op, Outputs, Quantized, Run, Variant, one};
 use crate::ir::Type;
 use crate::tensor::{DType, Quantizer, Tensor};
 use crate::value::Value;
 use std::sync::Arc;
 
 /// Runs the op if an argument is quantized and the row treats such calls in a way of its own; None where the usual way
-/// serves. An op without a meaning for quantized tensors is PyTorch's error.
-pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Option<Outputs>> {
+/// serves. An op without a meaning for quantized tensors is PyTorch's error. `compute` runs the op on tensors that are not quantized.
+pub(super) fn call(
+    op: &Op,
+    values: &[Value],
+    node: Node<'_>,
+    run: &Run,
+    compute: Compute<'_>,
+) -> Result<Option<Outputs>> {
     let def = op.def();
     // Containers are not searched: looking through a list at each call that appends to it would take quadratic time.
     if def.family == Family::Container || !values.iter().any(is_special) {
@@ -27,12 +33,12 @@ pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Resu
     }
     match def.quantized {
         Quantized::Own => Ok(None),
-        Quantized::Integers => on_integers(op, values, node, run).map(Some),
+        Quantized::Integers => on_integers(op, values, compute).map(Some),
         Quantized::IntegersAndNumber(at) => {
-            on_integers(op, &with_integer(op, values, at)?, node, run).map(Some)
+            on_integers(op, &with_integer(op, values, at)?, compute).map(Some)
         }
-        Quantized::Reals => super::call::dense(op, &reals(values)?, node, run).map(Some),
-        Quantized::RealsBack => rounded_back(op, values, node, run).map(Some),
+        Quantized::Reals => compute(&reals(values)?).map(Some),
+        Quantized::RealsBack => rounded_back(op, values, compute).map(Some),
         Quantized::Kernel(kernel) => with_kernel(op, kernel, values, node, run).map(Some),
         Quantized::ByFamily => Err(refusal(op, QUANTIZED)),
     }
@@ -146,12 +152,12 @@ fn reals(values: &[Value]) -> Result<Vec<Value>> {
     values.iter().map(real).collect()
 }
 
-fn rounded_back(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+fn rounded_back(op: &Op, values: &[Value], compute: Compute<'_>) -> Result<Outputs> {
     let Some(Value::Tensor(first)) = values.first().filter(|v| is_quantized(v)) else {
         return Err(refusal(op, QUANTIZED));
     };
     let params = Params::of(first)?;
-    let results = super::call::dense(op, &reals(values)?, node, run)?;
+    let results = compute(&reals(values)?)?;
     let back = |result: Value| match &result {
         Value::Tensor(t) if t.dtype() == DType::F32 => {
             Ok(convert::quantize(t, params, first.dtype())?.into())
@@ -169,11 +175,11 @@ struct Common {
     pairs: Vec<(Tensor, Tensor)>,
 }
 
-fn on_integers(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+fn on_integers(op: &Op, values: &[Value], compute: Compute<'_>) -> Result<Outputs> {
     let mut common = None;
     let replaced: Vec<Value> = values.iter().map(|v| integers(op, v, &mut common)).collect::<Result<_>>()?;
     let Some(common) = common else { return Err(refusal(op, QUANTIZED)) };
-    let results = super::call::dense(op, &replaced, node, run)?;
+    let results = compute(&replaced)?;
     results.into_iter().map(|result| common.wrap(result)).collect()
 }
 
