@@ -1,8 +1,8 @@
 //! What is known of the items of lists and dictionaries that are written to: for all names of one together, over the whole program,
 //! so that the order of writes does not count. It does not know what is known of the lists that are only read.
 
-use super::State;
 use super::containers::{Given, Standing, is_container, written};
+use super::state::{Items, State};
 use crate::dialects::resolve;
 use crate::dialects::shapes::Known;
 use crate::ir::{Dim, OpId, TensorType, Type, TypeKind};
@@ -10,16 +10,6 @@ use crate::ir::{Dim, OpId, TensorType, Type, TypeKind};
 /// All of a graph is looked into so often until what is known of the items of lists and dictionaries that are written to does
 /// not change any more. If it still does, nothing is known of them.
 const MAX_ROUNDS: usize = 4;
-
-/// What is known of the items of a list or dictionary that is written to, over the whole program.
-#[derive(Default)]
-pub(super) struct Items {
-    /// None: it has none.
-    each: Option<Known>,
-    /// Whether an op has read them in this round, and whether they have grown since.
-    is_read: bool,
-    has_grown: bool,
-}
 
 impl Items {
     fn known(&self) -> Known {

@@ -3,9 +3,10 @@
 
 mod containers;
 mod items;
+mod state;
 
 use self::containers::{Containers, Standing, is_container};
-use self::items::Items;
+use self::state::{Number, State};
 use super::AliasDb;
 use crate::dialects::prim::constant;
 use crate::dialects::shapes::open::{OpenSizes, by_numbers, has_open};
@@ -20,6 +21,8 @@ use hashbrown::{HashMap, HashSet};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+pub use self::state::Meanings;
+
 /// A loop's carried values are joined so often before everything that still changes counts as unknown.
 const MAX_ITERATIONS: usize = 4;
 /// Meanings of ops nest no deeper.
@@ -27,9 +30,6 @@ const MAX_MEANINGS: usize = 8;
 /// Blocks are looked into so often for each that there is, and this often besides; from then on all that loops carry counts as
 /// unknown. Loops within loops would else be looked into twice as often at each level, or more.
 const VISITS: (usize, usize) = (16, 20_000);
-
-/// Finds the graph of a composite op's meaning.
-pub type Meanings<'a> = &'a dyn Fn(&Op) -> Option<Arc<Graph>>;
 
 /// Works out what is known of every value, by value. `inputs` has one item an input of the graph; symbols handed out
 /// count down from below `symbols`. `open` says what is known of open sizes, and takes those that are made of them.
@@ -78,37 +78,6 @@ fn run(
         }
     }
     state.finish()
-}
-
-/// A tensor of one number.
-#[derive(Clone)]
-enum Number {
-    Known(Tensor),
-    /// An int64 that is an open size.
-    Open(Dim),
-}
-
-struct State<'a> {
-    registry: &'a Registry,
-    open: Option<&'a OpenSizes>,
-    graph: &'a Graph,
-    symbols: &'a Cell<i64>,
-    meanings: Meanings<'a>,
-    /// How many meanings are being looked into.
-    depth: usize,
-    /// How many blocks have been looked into, again and again counted.
-    visits: usize,
-    most_visits: usize,
-    known: Vec<Known>,
-    /// Values that are never read: they stand where a branch has none to give.
-    never: HashSet<ValueId>,
-    /// Tensors of one number that is known: traced programs compute sizes with them.
-    numbers: HashMap<ValueId, Number>,
-    containers: Containers,
-    /// By the number of what is written to.
-    items: HashMap<usize, Items>,
-    /// Symbols that are not below this one stand for sizes of inputs.
-    first_symbol: i64,
 }
 
 impl State<'_> {
