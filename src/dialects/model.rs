@@ -1,6 +1,6 @@
-//! What an op is and what its kernels are given: the row, the registered op, the arguments of a call, the run that it belongs to, and
-//! those who work for a run. These types name each other: a row holds kernels, kernels take arguments, and arguments know the op and
-//! the run. Only their definitions stand here; what they do stands in `op_def`, `op`, `args`, `run` and `shapes`.
+//! What an op is and what its kernels are given: the row, the registered op, the arguments of a call, the run that it belongs
+//! to, and those who work for a run. These types name each other: a row holds kernels, kernels take arguments, and arguments
+//! know the op and the run. Only their definitions stand here; what they do stands in `op_def`, `op`, `args`, `run` and `shapes`.
 
 use super::autograd::{Gradients, Recorded};
 use super::cells::{

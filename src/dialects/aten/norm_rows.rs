@@ -1,4 +1,4 @@
-//! What normalizations have in common: moments of numbers, work on each row, and the dtypes of parameters. No row of an op is known here.
+//! What normalizations have in common: moments of numbers, work on each row, and the dtypes of parameters. No op is known here.
 
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::compute::Real;

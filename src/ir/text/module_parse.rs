@@ -1,5 +1,5 @@
 //! Parsing files: any number of graphs, with or without a name, declarations of classes, interfaces, enums and
-//! named tuples, and resources. Graphs are read by `parser.rs`, printing stands in `module_text.rs`.
+//! named tuples, and resources. Graphs are read by `parser.rs`, printing stands in `module_print.rs`.
 
 use super::attr::read_attr;
 use super::lexer::{Cursor, Parsed, TextError, is_name_byte};

@@ -1,4 +1,4 @@
-//! A product of bytes as its loops are given it: with which instructions, what is read, and where results go. No loop is known here.
+//! A product of bytes as its loops are given it: the instructions, what is read, and where results go. No loop is known here.
 
 use super::stage::{Finish, Stage};
 use crate::diag::{Diagnostic, Result};
