@@ -3,7 +3,7 @@
 //! of kernels. Knows no file.
 
 use super::build;
-use super::entry::Kind;
+use super::kind::Kind;
 use crate::dialects::loops::{
     Carried, Chosen, Const, Elem, For, If, Kernel, Mark, Order, Prim, Reg, Stmt, Ty, While, binary_name,
     compare_name, prim_name, unary_name,

@@ -9,9 +9,10 @@ mod build;
 pub mod entry;
 mod folder;
 mod key;
+mod kind;
 
-pub use entry::Kind;
 pub use key::{KEY_BYTES, Key, Target, describe, kernel_bytes};
+pub use kind::Kind;
 
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use entry::Entry;
