@@ -2,8 +2,7 @@
 //! fusion groups are and compiled by the device's backend. Sizes and strides are arguments. Elements that keep their dtype are
 //! moved as integers, which keep all their bits; others are converted as `aten::to` converts them.
 
-use super::operand::{Copy, Piece};
-use super::unsupported;
+use super::calls::{Copy, Piece, unsupported};
 use crate::backends::{Arg, Buffer, Executable, Launch, Memory};
 use crate::diag::Result;
 use crate::dialects::loops::{self, Elem, Kernel};

@@ -1,71 +1,12 @@
 //! Convolutions and pooling, with the sizes of their results by PyTorch's rules.
 
+use super::calls::{Convolution, Pool, unsupported};
+use super::machine::Machine;
 use super::operand::{dense, empty, floating, piece, results, with_strides};
-use super::{Machine, Piece, unsupported};
 use crate::diag::Result;
 use crate::dialects::shapes::layouts;
 use crate::dialects::{Args, Outputs};
-use crate::tensor::{DType, Tensor, channels_last_strides};
-
-/// A convolution of dense tensors over two or three dimensions, groups apart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Convolution {
-    /// Of all tensors. Sums are kept in float32 at least.
-    pub dtype: DType,
-    /// Sizes of the input: samples, channels, height, width (or depth, height, width).
-    pub input: Vec<usize>,
-    /// Sizes of the weight: channels of the result, channels of a group, and the window.
-    pub weight: Vec<usize>,
-    /// Sizes of the result.
-    pub output: Vec<usize>,
-    /// For each dimension of the window.
-    pub stride: Vec<usize>,
-    /// On both sides.
-    pub padding: Vec<usize>,
-    /// Elements from one of the window to the next.
-    pub dilation: Vec<usize>,
-    /// Groups of channels.
-    pub groups: usize,
-}
-
-impl Convolution {
-    /// Fails unless all that is touched lies in the pieces.
-    pub fn check(&self, [input, weight]: [&Piece; 2], bias: Option<&Piece>, out: &Piece) -> Result<()> {
-        input.check(self.input.iter().product())?;
-        weight.check(self.weight.iter().product())?;
-        bias.map_or(Ok(()), |bias| bias.check(self.output[1]))?;
-        out.check(self.output.iter().product())
-    }
-}
-
-/// Pooling of a dense tensor of four dimensions.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pool {
-    /// Of both tensors.
-    pub dtype: DType,
-    /// The greatest of a window instead of the mean.
-    pub max: bool,
-    /// Whether padding counts for the mean.
-    pub counts_padding: bool,
-    /// Sizes of the input: samples, channels, height, width.
-    pub input: [usize; 4],
-    /// Height and width of the result.
-    pub output: [usize; 2],
-    /// Height and width of a window.
-    pub window: [usize; 2],
-    /// From window to window.
-    pub stride: [usize; 2],
-    /// On both sides.
-    pub padding: [usize; 2],
-}
-
-impl Pool {
-    /// Fails unless all that is touched lies in the pieces.
-    pub fn check(&self, input: &Piece, out: &Piece) -> Result<()> {
-        input.check(self.input.iter().product())?;
-        out.check(self.input[0] * self.input[1] * self.output[0] * self.output[1])
-    }
-}
+use crate::tensor::{Tensor, channels_last_strides};
 
 /// What a convolution is given besides its tensors.
 struct Steps {

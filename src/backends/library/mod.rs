@@ -2,50 +2,22 @@
 //! op of the table is made one or a few calls of a [`Machine`], for strides as they are where the library takes them. A machine
 //! knows no op, and nothing here knows what machine there is.
 
+mod calls;
 mod copies;
 mod layers;
+mod machine;
 mod operand;
 mod product;
 
+pub use calls::{Convolution, Copy, Matrix, Piece, Pool, Product};
 pub use copies::Copies;
-pub use layers::{Convolution, Pool};
-pub use operand::{Copy, Piece};
-pub use product::{Matrix, Product};
+pub use machine::Machine;
 
 use super::LibraryOp;
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{ErrorKind, Result};
 use crate::dialects::{Args, Op, Outputs, Variant};
-use crate::tensor::DeviceMemory;
+use calls::unsupported;
 use std::sync::Arc;
-
-/// What the libraries of a device compute. Tensors are dense where no strides are given; each call checks that what it
-/// touches lies in the pieces. `Unsupported`: the library has no code for such sizes, and nothing was computed.
-pub trait Machine: Send + Sync {
-    /// The memory that pieces lie in.
-    fn memory(&self) -> &dyn DeviceMemory;
-    /// `out = alpha * a @ b`, and `+ bias` in each row where there is one.
-    fn product(
-        &self,
-        product: &Product,
-        factors: [&Piece; 2],
-        bias: Option<&Piece>,
-        out: &Piece,
-    ) -> Result<()>;
-    /// A convolution of dense tensors, and its bias, one number a channel.
-    fn convolution(
-        &self,
-        layer: &Convolution,
-        operands: [&Piece; 2],
-        bias: Option<&Piece>,
-        out: &Piece,
-    ) -> Result<()>;
-    /// Pooling of a dense tensor.
-    fn pool(&self, layer: &Pool, input: &Piece, out: &Piece) -> Result<()>;
-    /// `softmax` of each of `rows` dense rows.
-    fn softmax(&self, rows: usize, columns: usize, input: &Piece, out: &Piece) -> Result<()>;
-    /// Copies elements from one strided tensor to another, and converts them to its dtype: [`Copies`] do.
-    fn copy(&self, copy: &Copy, input: &Piece, out: &Piece) -> Result<()>;
-}
 
 /// An op by its calls of a machine.
 type Run = fn(&dyn Machine, &Args<'_>) -> Result<Option<Outputs>>;
@@ -99,8 +71,4 @@ impl LibraryOp for OnMachine {
             done => done,
         }
     }
-}
-
-fn unsupported(why: &str) -> Diagnostic {
-    Diagnostic::unsupported(format!("the device's libraries take no {why}"))
 }

@@ -1,114 +1,16 @@
-//! Operands of library calls: pieces of a device's memory, and copies that make strided tensors dense.
+//! Operands of library calls: where tensors lie in a device's memory, copies that make strided ones dense, and the ops that are
+//! nothing but copies.
 
-use super::{Machine, unsupported};
-use crate::diag::{Diagnostic, Result};
+use super::calls::{Copy, Piece, unsupported};
+use super::machine::Machine;
+use crate::diag::Result;
 use crate::dialects::{Args, Outputs, one};
-use crate::tensor::{DType, DeviceBuffer, Layout, Storage, Tensor, view};
-use smallvec::SmallVec;
-use std::sync::Arc;
+use crate::tensor::{DType, Layout, Storage, Tensor, view};
 
 /// `MemoryFormat` as ops take it: dense in the order of the dimensions.
 const CONTIGUOUS: i64 = 0;
 /// As the operand is, where that is dense.
 const PRESERVE: i64 = 1;
-/// Dimensions of a copy at most.
-const MAX_RANK: usize = 8;
-
-/// Part of a buffer, from an element of its dtype.
-#[derive(Clone)]
-pub struct Piece {
-    /// Where it lies.
-    pub buffer: Arc<dyn DeviceBuffer>,
-    /// Its first element.
-    pub first: usize,
-    /// What its elements are.
-    pub dtype: DType,
-}
-
-impl Piece {
-    /// A piece that begins at another element.
-    pub fn at(&self, elements: i64) -> Result<Piece> {
-        let first = i64::try_from(self.first).ok().and_then(|first| first.checked_add(elements));
-        let first = first.and_then(|first| usize::try_from(first).ok());
-        let first = first.ok_or_else(|| Diagnostic::internal("a piece before its buffer"))?;
-        Ok(Piece { buffer: Arc::clone(&self.buffer), first, dtype: self.dtype })
-    }
-
-    /// Fails unless this many elements from its first one are within the buffer.
-    pub fn check(&self, elements: usize) -> Result<()> {
-        let end = self.first.checked_add(elements).and_then(|end| end.checked_mul(self.dtype.size()));
-        match end {
-            Some(end) if end <= self.buffer.nbytes() => Ok(()),
-            _ => Err(Diagnostic::internal("a library call that reaches outside of its memory")),
-        }
-    }
-}
-
-/// Elements that are copied from one strided tensor to another.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Copy {
-    /// What the elements are that are read.
-    pub from: DType,
-    /// What they become.
-    pub to: DType,
-    /// Sizes, at least one and none of them 0, and the strides of what is read, none negative, and of what is written, all positive; neighbours that walk as
-    /// one are one dimension.
-    pub dims: SmallVec<[(i64, [i64; 2]); 4]>,
-}
-
-impl Copy {
-    /// How the elements of one layout are copied to those of another of the same sizes.
-    fn of(dtypes: [DType; 2], from: &Layout, to: &Layout) -> Result<Copy> {
-        let mut dims: SmallVec<[(i64, [i64; 2]); 4]> = SmallVec::new();
-        for (n, size) in from.sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
-            let steps = [from.strides[n], to.strides[n]];
-            match dims.last_mut() {
-                Some(last) if (0..2).all(|i| last.1[i] == size * steps[i]) => *last = (last.0 * size, steps),
-                _ => dims.push((*size, steps)),
-            }
-        }
-        if dims.is_empty() {
-            dims.push((1, [1, 1]));
-        }
-        let walks = |(size, [read, written]): &(i64, [i64; 2])| *size > 0 && *read >= 0 && *written > 0;
-        if dims.len() > MAX_RANK || !dims.iter().all(walks) {
-            return Err(unsupported("copies of such strides"));
-        }
-        let [from, to] = dtypes;
-        Ok(Copy { from, to, dims })
-    }
-
-    /// Elements that are copied.
-    pub fn numel(&self) -> usize {
-        self.dims.iter().map(|(size, _)| *size as usize).product()
-    }
-
-    /// Elements from the first to the last of what is read (0) or written (1).
-    pub fn reach(&self, side: usize) -> usize {
-        1 + self.dims.iter().map(|(size, steps)| ((size - 1) * steps[side]) as usize).sum::<usize>()
-    }
-
-    /// Fails unless all that is touched lies in the pieces, no element is written twice, and none that is read.
-    pub fn check(&self, input: &Piece, out: &Piece) -> Result<()> {
-        input.check(self.reach(0))?;
-        out.check(self.reach(1))?;
-        let mut written: SmallVec<[(i64, i64); 4]> =
-            self.dims.iter().map(|(size, [_, step])| (*step, *size)).collect();
-        written.sort_unstable();
-        // What the dimensions with smaller strides reach, each of which must end before the next begins again.
-        let mut reach = 1;
-        for (step, size) in written {
-            if step < reach {
-                return Err(Diagnostic::internal("a copy that writes an element twice"));
-            }
-            reach += (size - 1) * step;
-        }
-        if Arc::ptr_eq(&input.buffer, &out.buffer) {
-            return Err(Diagnostic::internal("a copy within one buffer"));
-        }
-        Ok(())
-    }
-}
 
 /// A tensor of a floating dtype with elements, which libraries take.
 pub(super) fn floating(tensor: &Tensor) -> Result<&Tensor> {

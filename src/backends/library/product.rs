@@ -1,87 +1,16 @@
 //! Matrix products: which strides a library takes as they are, how batches become few calls, and attention by two products and
 //! a softmax between them.
 
+use super::calls::{Matrix, Piece, Product, unsupported};
+use super::machine::Machine;
 use super::operand::{dense, empty, floating, piece, results, with_strides};
-use super::{Machine, Piece, unsupported};
 use crate::diag::Result;
 use crate::dialects::{Args, Outputs};
-use crate::tensor::{DType, Layout, Tensor, broadcast_sizes, view};
+use crate::tensor::{Layout, Tensor, broadcast_sizes, view};
 use smallvec::SmallVec;
 
 /// Calls that one op becomes at most.
 const MAX_CALLS: i64 = 1 << 10;
-
-/// Products of `batch` pairs of matrices, `m` by `k` and `k` by `n`, into dense results `n` apart in a row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Product {
-    /// Of factors, bias and result. Sums are kept in float32 at least.
-    pub dtype: DType,
-    /// Rows of the result.
-    pub m: usize,
-    /// Columns of the result.
-    pub n: usize,
-    /// What is summed over.
-    pub k: usize,
-    /// How many products.
-    pub batch: usize,
-    /// The left factor.
-    pub a: Matrix,
-    /// The right factor.
-    pub b: Matrix,
-    /// Elements from one result to the next.
-    pub out_stride: usize,
-    /// What products are multiplied with.
-    pub alpha: f64,
-}
-
-/// How a factor lies in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Matrix {
-    /// Whether columns are dense rather than rows.
-    pub transposed: bool,
-    /// Elements from one dense row, or column, to the next.
-    pub leading: usize,
-    /// Elements from one matrix of the batch to the next; 0: all products take the same.
-    pub stride: usize,
-}
-
-impl Matrix {
-    /// A matrix of `rows` by `columns` with these strides; None where neither rows nor columns are dense.
-    fn of([rows, columns]: [i64; 2], [down, across]: [i64; 2]) -> Option<Matrix> {
-        let (transposed, leading) = if (across == 1 || columns == 1) && (down >= columns || rows == 1) {
-            (false, if rows == 1 { columns } else { down })
-        } else if (down == 1 || rows == 1) && (across >= rows || columns == 1) {
-            (true, if columns == 1 { rows } else { across })
-        } else {
-            return None;
-        };
-        Some(Matrix { transposed, leading: usize::try_from(leading).ok()?, stride: 0 })
-    }
-
-    /// Elements from the first to the last of a batch of matrices.
-    fn reach(&self, batch: usize, rows: usize, columns: usize) -> usize {
-        let (lines, line) = if self.transposed { (columns, rows) } else { (rows, columns) };
-        (batch - 1) * self.stride + (lines - 1) * self.leading + line
-    }
-}
-
-impl Product {
-    /// Elements from the first to the last of a factor.
-    pub fn reach(&self, factor: usize) -> usize {
-        match factor {
-            0 => self.a.reach(self.batch, self.m, self.k),
-            _ => self.b.reach(self.batch, self.k, self.n),
-        }
-    }
-
-    /// Fails unless all that is touched lies in the pieces.
-    pub fn check(&self, [a, b]: [&Piece; 2], bias: Option<&Piece>, out: &Piece) -> Result<()> {
-        a.check(self.reach(0))?;
-        b.check(self.reach(1))?;
-        bias.map_or(Ok(()), |bias| bias.check(self.n))?;
-        out.check((self.batch - 1) * self.out_stride + self.m * self.n)
-    }
-}
 
 /// A factor: a tensor of rank 2 or more, with layout of its own for its last two dimensions.
 struct Factor {
