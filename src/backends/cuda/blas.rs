@@ -3,7 +3,8 @@
 #![allow(unsafe_code, reason = "the library has a C interface")]
 
 use super::driver::{Buffer, Context};
-use super::{Piece, Precision, Product, address};
+use super::operands::{Precision, address};
+use crate::backends::library::{Matrix, Piece, Product};
 use crate::diag::{Diagnostic, Result};
 use crate::tensor::DType;
 use cudarc::cublaslt::result::{self, CublasError};
@@ -35,7 +36,7 @@ unsafe impl Send for Blas {}
 struct Key {
     dtype: DType,
     sizes: [usize; 4],
-    factors: [super::library::Matrix; 2],
+    factors: [Matrix; 2],
     out_stride: usize,
     biased: bool,
     /// Of both factors and the result, in bytes.

@@ -3,8 +3,9 @@
 
 #![allow(unsafe_code, reason = "the library has a C interface")]
 
-use super::driver::Context;
-use super::{Convolution, Piece, Pool, Precision, address, own};
+use super::driver::{Context, own};
+use super::operands::{Precision, address};
+use crate::backends::library::{Convolution, Piece, Pool};
 use crate::diag::{Diagnostic, Result};
 use crate::tensor::{DType, DeviceBuffer};
 use cudarc::cudnn::result::{self, CudnnError};

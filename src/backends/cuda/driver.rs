@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code, reason = "the driver has a C interface")]
 
-use super::own;
 use crate::backends::Arg;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Elem;
@@ -11,6 +10,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, sys};
 use half::{bf16, f16};
 use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
@@ -247,6 +247,12 @@ impl Buffer {
         };
         base + start as u64
     }
+}
+
+/// A buffer as a device made it.
+pub(super) fn own(buffer: &dyn DeviceBuffer) -> Result<&Buffer> {
+    let found = (buffer as &dyn Any).downcast_ref::<Buffer>();
+    found.ok_or_else(|| Diagnostic::internal("a kernel is given memory of another device"))
 }
 
 impl Drop for Buffer {

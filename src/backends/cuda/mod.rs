@@ -6,6 +6,7 @@
 mod blas;
 mod dnn;
 mod driver;
+mod operands;
 mod record;
 
 use super::library::{self, Convolution, Copies, Copy, Machine, Piece, Pool, Product};
@@ -17,9 +18,9 @@ use crate::lowering::Target;
 use crate::tensor::{DeviceBuffer, DeviceMemory};
 use blas::Blas;
 use dnn::Dnn;
-use driver::{Buffer, Context, Function, Parameter};
+use driver::{Buffer, Context, Function, Parameter, own};
+pub use operands::Precision;
 use parking_lot::Mutex;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Threads of a workgroup, whole warps.
@@ -30,15 +31,6 @@ const SMALL_GROUP: u32 = 64;
 const FEW: u64 = 1 << 16;
 /// Workgroups of a launch at most; threads stride over what is left.
 const MAX_GROUPS: u64 = 1 << 16;
-
-/// How products and convolutions round the factors of float32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precision {
-    /// Not at all.
-    Float32,
-    /// To the 10 bits of mantissa of TF32, as PyTorch rounds those of convolutions on GPUs by default.
-    Tf32,
-}
 
 /// The CUDA backend on one device.
 pub struct Cuda {
@@ -119,18 +111,6 @@ impl DeviceMemory for OnDevice {
     fn owns(&self, buffer: &dyn DeviceBuffer) -> bool {
         own(buffer).is_ok_and(|buffer| Arc::ptr_eq(buffer.context(), &self.0))
     }
-}
-
-fn own(buffer: &dyn DeviceBuffer) -> Result<&Buffer> {
-    let found = (buffer as &dyn Any).downcast_ref::<Buffer>();
-    found.ok_or_else(|| Diagnostic::internal("a kernel is given memory of another device"))
-}
-
-/// The device address of a piece's first element, for work that is queued or recorded now.
-fn address(piece: &Piece) -> Result<u64> {
-    let buffer = own(&*piece.buffer)?;
-    buffer.context().keep(&piece.buffer);
-    Ok(buffer.address(piece.first * piece.dtype.size()))
 }
 
 /// cuBLASLt and cuDNN, each with the workspace that its calls take one after the other.

@@ -2,8 +2,7 @@
 
 #![allow(unsafe_code, reason = "says which thread may use a graph")]
 
-use super::driver::{Arena, Buffer, Context, Function, Recording};
-use super::own;
+use super::driver::{Arena, Buffer, Context, Function, Recording, own};
 use crate::backends::Recorded;
 use crate::diag::{Diagnostic, Result};
 use crate::tensor::DeviceBuffer;
