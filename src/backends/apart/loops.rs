@@ -1,6 +1,6 @@
 //! What libraries compute, by plain loops over float64.
 
-use super::interpreted;
+use super::kernels::interpreted;
 use super::memory::{OwnMemory, own};
 use crate::backends::library::{Convolution, Copies, Copy, Machine, Matrix, Piece, Pool, Product};
 use crate::diag::Result;
