@@ -17,6 +17,7 @@ mod launch;
 mod lowered;
 pub mod ptx;
 mod scalars;
+mod warps;
 
 #[cfg(feature = "cuda")]
 pub mod cuda;

@@ -6,7 +6,7 @@
 )]
 
 use super::orc::{Code, Left, Slots};
-use super::{Linked, Shared};
+use super::shared::{Linked, Shared};
 use crate::backends::cache::Key;
 use crate::backends::{Arg, Executable, Launch, Memory, check_args, not_met};
 use crate::diag::{Diagnostic, Result};

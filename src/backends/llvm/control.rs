@@ -1,10 +1,11 @@
 //! Control flow of kernels: loops that run one iteration at a time, loops while a condition holds, branches, and the steps that
 //! loops take of the run's budget. Vector loops are [`super::emit`]'s.
 
-use super::emit::{Emitter, Val, unsupported};
+use super::emit::{Emitter, unsupported};
 use super::ir::{V, bug};
 use super::machine::Kind;
 use super::orc;
+use super::values::Val;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Carried, For, If, Order, While};
 use crate::resources::budget::STEPS_AT_ONCE;

@@ -8,7 +8,7 @@
 use super::ir::{Ir, Opcode, T, V, bug, lane_type, set_alignment, widen};
 use super::machine::{Kind, Machine};
 use super::scalar::Scalars;
-use super::warp::Warp;
+use super::values::{Lanes, Step, Val, Warp};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Carried, Elem, For, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
 
@@ -20,34 +20,7 @@ use inkwell::IntPredicate as I;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
-use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
-
-/// A register's value in the code under construction.
-#[derive(Clone, Copy)]
-pub(super) enum Val<'c> {
-    /// One number for all lanes.
-    Uniform(V<'c>),
-    /// An index: this in the first lane, growing by the step.
-    Affine(IntValue<'c>, Step<'c>),
-    /// One number a lane.
-    Vector(V<'c>),
-    /// The address of a buffer.
-    Buffer(PointerValue<'c>),
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Step<'c> {
-    One,
-    Value(IntValue<'c>),
-}
-
-/// How the code of a vector loop is being written.
-#[derive(Clone, Copy)]
-struct Lanes<'c> {
-    count: u32,
-    /// Which lanes are live, in a masked tail.
-    mask: Option<V<'c>>,
-}
+use inkwell::values::{BasicValue, FunctionValue, PointerValue};
 
 /// Emits a kernel as function `name` of a new module.
 pub(super) fn emit<'c>(

@@ -1,27 +1,19 @@
 //! Vector loops of a GPU: the threads of a warp share the iterations.
 //!
-//! In a kernel that [`ptx::threads`] gives several threads an iteration, a warp runs each iteration of the parallel loop. All its
+//! In a kernel that [`warps::threads`] gives several threads an iteration, a warp runs each iteration of the parallel loop. All its
 //! threads compute what stands outside of vector loops, alike; one of them stores it. In a vector loop thread `n` takes each
 //! iteration whose number is `n` modulo the number of lanes, so that neighbouring threads meet neighbouring elements, and
 //! partial results are combined in the order that [`Order::Lanes`] fixes, by shuffles. What is stored before such a loop is
 //! seen within it and after it: the warp waits for all its threads at both ends.
 
-use super::emit::{Emitter, Val};
+use super::emit::Emitter;
 use super::ir::{Opcode, V, bug};
 use super::scalar::Scalars;
-use crate::backends::ptx;
+use super::values::{Val, Warp};
+use crate::backends::warps;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Carried, Elem, For, Prim};
 use inkwell::IntPredicate as I;
-
-/// Which thread of a warp this is.
-#[derive(Clone, Copy)]
-pub(super) struct Warp<'c> {
-    /// Its number in the warp, an index.
-    lane: V<'c>,
-    /// Whether the code is that of a vector loop, where threads differ.
-    within_loop: bool,
-}
 
 impl<'c> Emitter<'c, '_> {
     /// First iteration of this thread and the distance to its next one, of all threads that the launch has.
@@ -30,7 +22,7 @@ impl<'c> Emitter<'c, '_> {
         let (group, size, count) = (self.special("ctaid")?, self.special("ntid")?, self.special("nctaid")?);
         let first = self.ir.add(self.ir.mul(group, size)?, thread)?;
         let step = self.ir.mul(size, count)?;
-        let threads = ptx::threads(self.kernel);
+        let threads = warps::threads(self.kernel);
         if threads == 1 {
             return Ok((first, step));
         }
@@ -44,7 +36,7 @@ impl<'c> Emitter<'c, '_> {
     /// The threads of this warp that share a loop's iterations; None where each thread runs all of them.
     pub(super) fn sharing(&self, l: &For) -> Option<(Warp<'c>, u32)> {
         let warp = self.warp.filter(|warp| !warp.within_loop)?;
-        Some((warp, ptx::lanes(l)?))
+        Some((warp, warps::lanes(l)?))
     }
 
     /// A loop whose iterations `lanes` threads of the warp share.
@@ -120,7 +112,7 @@ impl<'c> Emitter<'c, '_> {
         let word = |n: u32| -> V<'c> { i32.const_int(n.into(), false).into() };
         let hand_over = |x: V<'c>| {
             let name = format!("llvm.nvvm.shfl.sync.{mode}.i32");
-            self.ir.intrinsic(&name, &[], &[self.whole_warp(), x, word(n), word(ptx::WARP - 1)])
+            self.ir.intrinsic(&name, &[], &[self.whole_warp(), x, word(n), word(warps::WARP - 1)])
         };
         let raw = if elem.is_float() { self.ir.cast(Opcode::BitCast, x, own)? } else { x };
         let raw = match bits {
