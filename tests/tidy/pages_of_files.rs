@@ -59,7 +59,9 @@ const DEFINED: &[&str] = &[
     "src/dialects/region/blocks.rs",
     "src/passes/pass.rs",
     "src/passes/context.rs",
-    "src/backends/mod.rs",
+    "src/backends/backend.rs",
+    "src/backends/executable.rs",
+    "src/backends/choice.rs",
     "src/diag/mod.rs",
 ];
 
