@@ -4,33 +4,9 @@
 use super::{BlockSums, Form, Known, Leaf, Leaves, Reader, RowMeaning, RowReduction, Source, Tensor};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Op, Variant};
-use crate::ir::{Argument, Attr, OpId, Schema, TypeKind};
+use crate::ir::{Attr, OpId, Schema, TypeKind};
 use crate::tensor::Scalar;
 use smallvec::SmallVec;
-
-/// What an op says of its rows.
-#[derive(Default)]
-pub(super) struct RowArguments {
-    dims: SmallVec<[i64; 2]>,
-    keepdim: bool,
-}
-
-impl RowArguments {
-    /// Takes an argument that is about rows and no operand; gives whether it was one.
-    pub(super) fn take(&mut self, argument: &Argument, given: &Known) -> std::result::Result<bool, String> {
-        match (argument.name.as_str(), given) {
-            ("dim", Known::Number(Scalar::Int(dim))) => self.dims.push(*dim),
-            ("dim", Known::Other(Attr::Ints(dims))) if !dims.is_empty() => self.dims.extend_from_slice(dims),
-            ("keepdim", Known::Number(Scalar::Bool(keep))) => self.keepdim = *keep,
-            ("dtype", Known::Other(Attr::None)) => {}
-            ("dim" | "keepdim" | "dtype", _) => {
-                return Err(format!("of its argument {}", argument.name));
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
 
 impl<'a> Reader<'a> {
     /// The row of an op that combines the elements of rows.
