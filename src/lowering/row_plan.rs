@@ -3,43 +3,16 @@
 
 use super::group::{BlockSums, GroupProgram, Leaf};
 use super::nest::RowStore;
-use super::plan::{Access, Part, RowPart, leaf_layouts, merge};
+use super::part::{Access, Part, RowPart, merge};
+use super::row_domain::{RowDomain, leaf_layouts};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Sv};
 use crate::dialects::shapes::reductions::blocks;
 use crate::tensor::{Dims, Layout, broadcast_sizes, view};
 use smallvec::SmallVec;
 
-/// The elements over which a group's reductions run.
-pub(super) struct RowDomain {
-    /// Sizes of all dimensions.
-    pub(super) sizes: Dims,
-    /// How many of the last ones make a row.
-    inner: usize,
-}
-
 fn refuse<T>(why: &str) -> Result<T> {
     Err(Diagnostic::unsupported(format!("a fused reduction {why}")))
-}
-
-impl RowDomain {
-    fn outer(&self) -> usize {
-        self.sizes.len() - self.inner
-    }
-
-    /// How many rows there are.
-    fn count(&self) -> i64 {
-        self.sizes[..self.outer()].iter().product()
-    }
-
-    /// The layout of one number a row; whether the dimensions of the row stay, with size 1.
-    pub(super) fn number(&self, keeps: bool) -> Result<Layout> {
-        let mut sizes: Dims = self.sizes[..self.outer()].into();
-        if keeps {
-            sizes.extend(std::iter::repeat_n(1, self.inner));
-        }
-        Layout::contiguous(&sizes)
-    }
 }
 
 /// The rows of a group; None where it reduces nothing. All reductions must run over the same elements, along the
