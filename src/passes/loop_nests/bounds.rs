@@ -4,7 +4,6 @@
 //! accumulation it asks whether the index lies below that number, and before each loop whether the loop ends. Backends need
 //! no checks of their own: machine code of such a kernel is safe for any arguments.
 
-use super::Context;
 use crate::diag::Result;
 use crate::dialects::loops::nest::{
     Loop, Touch, alloc_size, binary_before, constant_index, index_before, touch,
@@ -13,6 +12,7 @@ use crate::dialects::loops::reach::FARTHEST;
 use crate::dialects::loops::{Elem, NAMESPACE, compare_name, is_kernel};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
+use crate::passes::Context;
 use hashbrown::HashMap;
 
 pub(in crate::passes) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {

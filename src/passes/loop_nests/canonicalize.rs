@@ -3,12 +3,12 @@
 //! Constants fold; sums with 0, products with 0 and 1, quotients by 1, minima and maxima of one value are replaced; a
 //! loop without iterations gives what it got, one with a single iteration is its body; conditions that are known decide.
 
-use super::Context;
 use crate::diag::Result;
 use crate::dialects::loops::nest::{Loop, binary_parts, compare_parts, constant_bool, constant_index};
 use crate::dialects::loops::{Elem, NAMESPACE, is_kernel};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::{Attr, Graph, OpId, Symbol, ValueId};
+use crate::passes::Context;
 
 pub(in crate::passes) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     if !is_kernel(graph) {

@@ -3,12 +3,13 @@
 //! An iteration of the second then runs before later ones of the first. That is allowed where both touch a buffer that one of
 //! them writes at one and the same index, which differs from iteration to iteration.
 
+use super::chosen::{chosen, refuse};
 use super::independence::{differs, index_form};
-use super::{Context, chosen, refuse};
 use crate::analysis::is_pure;
 use crate::diag::Result;
 use crate::dialects::loops::nest::{Loop, Touch, constant_index, loop_before, touch};
 use crate::ir::{Graph, OpId, ValueId};
+use crate::passes::Context;
 
 pub(in crate::passes) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let (mut loops, named) = chosen(graph, context)?;

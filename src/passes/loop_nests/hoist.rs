@@ -3,12 +3,12 @@
 //! Only what computes a number and cannot fail moves: a loop without iterations would not have come to it. Inner loops come
 //! first, so that a value leaves as many loops as it can.
 
-use super::Context;
 use crate::analysis::is_pure;
 use crate::diag::Result;
 use crate::dialects::loops::is_kernel;
 use crate::dialects::loops::nest::{Loop, may_trap};
 use crate::ir::{Graph, OpId};
+use crate::passes::Context;
 
 pub(in crate::passes) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     if !is_kernel(graph) {

@@ -3,13 +3,14 @@
 //! What else stands in the outer loop computes numbers only; it goes within both. The order of iterations changes, which asks that
 //! those of the outer loop do not meet in memory: then all that meets lies in one of them, where the order stays.
 
+use super::chosen::{chosen, refuse};
 use super::independence::independent;
-use super::{Context, chosen, refuse};
 use crate::analysis::is_pure;
 use crate::diag::Result;
 use crate::dialects::loops::Mark;
 use crate::dialects::loops::nest::{Loop, index_before};
 use crate::ir::{Graph, OpId};
+use crate::passes::Context;
 
 pub(in crate::passes) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let (loops, named) = chosen(graph, context)?;

@@ -2,13 +2,13 @@
 //!
 //! The marks are the schedule that backends obey: `vector` in vector registers, `parallel` across cores or a GPU's threads.
 
+use super::chosen::{LOOP, chosen, refuse};
 use super::independence::independent;
-use super::{Context, LOOP, chosen, refuse};
 use crate::diag::Result;
 use crate::dialects::loops::Mark;
 use crate::dialects::loops::nest::{Loop, alloc_size, constant_index};
 use crate::ir::{Graph, OpId};
-use crate::passes::PassOption;
+use crate::passes::{Context, PassOption};
 
 pub(in crate::passes) const OPTIONS: &[PassOption] = &[LOOP];
 

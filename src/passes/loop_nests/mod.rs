@@ -5,6 +5,7 @@
 
 mod bounds;
 mod canonicalize;
+mod chosen;
 mod fuse;
 mod hoist;
 mod independence;
@@ -17,6 +18,7 @@ mod unroll;
 pub use bounds::check_bounds;
 pub(super) use bounds::run as check_bounds_pass;
 pub(super) use canonicalize::run as canonicalize;
+pub(super) use chosen::LOOP_OPTIONS;
 pub(super) use fuse::run as fuse;
 pub(super) use hoist::run as hoist;
 pub(super) use interchange::run as interchange;
@@ -24,42 +26,3 @@ pub(super) use marks::{OPTIONS as MARK_OPTIONS, parallelize, vectorize};
 pub(super) use reuse::run as reuse_buffers;
 pub(super) use tile::{OPTIONS as TILE_OPTIONS, run as tile};
 pub(super) use unroll::{OPTIONS as UNROLL_OPTIONS, run as unroll};
-
-use super::{Context, PassOption};
-use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops::is_kernel;
-use crate::dialects::loops::nest::Loop;
-use crate::ir::Graph;
-
-/// The option by which a loop is named.
-pub(super) const LOOP_OPTIONS: &[PassOption] = &[LOOP];
-
-const LOOP: PassOption =
-    PassOption::text("loop", "", "name of the index of the loops to transform; all legal ones if empty");
-
-/// The loops that a pass is asked to change, and whether they are named: a named loop that cannot be changed is an error.
-fn chosen(graph: &Graph, context: &Context<'_>) -> Result<(Vec<Loop>, bool)> {
-    if !is_kernel(graph) {
-        return Ok((Vec::new(), false));
-    }
-    let name = context.text("loop")?;
-    let mut loops = Loop::all(graph);
-    if !name.is_empty() {
-        loops.retain(|l| graph.display_name(l.iv) == name);
-        if loops.is_empty() {
-            return Err(Diagnostic::input(format!("{}: the kernel has no loop over %{name}", context.name)));
-        }
-    }
-    Ok((loops, !name.is_empty()))
-}
-
-/// Why a loop stays unchanged: an error where it was named, a line of the log otherwise.
-fn refuse(graph: &Graph, context: &Context<'_>, which: Loop, named: bool, why: &str) -> Result<bool> {
-    let text = format!("{}: the loop over %{} {why}", context.name, graph.display_name(which.iv));
-    if named {
-        let at = graph.location(which.op).and_then(|l| l.span());
-        return Err(Diagnostic::unsupported(text).at_opt(at));
-    }
-    context.debug(|| text);
-    Ok(false)
-}

@@ -3,11 +3,11 @@
 //! A buffer lives from the first op of its block that uses it, or has such an op within, to the last one. What it holds before a
 //! store is any number, so that it may hold what another one left.
 
-use super::Context;
 use crate::diag::Result;
 use crate::dialects::loops::is_kernel;
 use crate::dialects::loops::nest::alloc_size;
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
+use crate::passes::Context;
 
 pub(in crate::passes) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     if !is_kernel(graph) {

@@ -1,13 +1,13 @@
 //! `loop-tile`: a loop becomes a loop over tiles and a loop within the tile. The order of iterations stays, so that any loop
 //! may be split; what it carries goes through both.
 
-use super::{Context, LOOP, chosen, refuse};
+use super::chosen::{LOOP, chosen, refuse};
 use crate::diag::Result;
 use crate::dialects::loops::Mark;
 use crate::dialects::loops::nest::{Loop, binary_before, index_before, loop_before};
 use crate::dialects::scalar::Binary;
 use crate::ir::Graph;
-use crate::passes::PassOption;
+use crate::passes::{Context, PassOption};
 
 pub(in crate::passes) const OPTIONS: &[PassOption] =
     &[LOOP, PassOption::int("size", 64, 2, "iterations of a tile")];

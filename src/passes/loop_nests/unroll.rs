@@ -3,14 +3,14 @@
 //! With `jam` the copies go on within loops of the body: these loops run once for all copies, so that what the copies read
 //! alike is read once. That changes the order of iterations, and asks that they do not meet in memory.
 
+use super::chosen::{LOOP, chosen, refuse};
 use super::independence::independent;
-use super::{Context, LOOP, chosen, refuse};
 use crate::diag::Result;
 use crate::dialects::loops::Mark;
 use crate::dialects::loops::nest::{Loop, binary_before, index_before, loop_before};
 use crate::dialects::scalar::Binary;
 use crate::ir::{BlockId, Graph, OpId, ValueId, mapped};
-use crate::passes::PassOption;
+use crate::passes::{Context, PassOption};
 use hashbrown::HashMap;
 
 pub(in crate::passes) const OPTIONS: &[PassOption] = &[
