@@ -253,6 +253,14 @@ pub static NAMED: &[(&str, &str)] = &[
     ("default", "optimize,inline-meanings{derivatives=false},dce-graph,fuse"),
 ];
 
+impl PassSet {
+    /// The built-in passes and pipelines.
+    pub fn builtin() -> PassSet {
+        let named = NAMED.iter().map(|(name, text)| (name.to_string(), text.to_string()));
+        PassSet::of(TABLE.to_vec(), named.collect())
+    }
+}
+
 /// Reads a pipeline of built-in passes, as plans have one. Pipelines from outside are read by a toolkit.
 pub fn parse(text: &str) -> crate::diag::Result<Pipeline> {
     Pipeline::parse(text, &PassSet::builtin())

@@ -8,11 +8,13 @@ pub mod print_ir;
 mod reach;
 mod run;
 mod set;
+mod settings;
 pub mod statistics;
 mod text;
 pub mod timing;
 
 pub use observe::{At, Observer, Report};
 pub use pipeline::{Nest, Pipeline, Step};
-pub use run::{Limits, Runner, Settings, StopAt};
+pub use run::Runner;
 pub use set::PassSet;
+pub use settings::{Limits, Settings, StopAt};

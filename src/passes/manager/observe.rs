@@ -2,7 +2,7 @@
 
 use crate::diag::Diagnostic;
 use crate::ir::{Module, Symbol};
-use crate::passes::pass::{Options, Pass};
+use crate::passes::{Options, Pass};
 use indexmap::IndexMap;
 use std::io::Write;
 use std::time::Duration;

@@ -1,12 +1,10 @@
-//! A pipeline: passes with their options, and nests of passes.
+//! A pipeline: passes with their options, and nests of passes. It is read and run over modules elsewhere.
 
-use super::run::{Runner, Settings};
-use super::{PassSet, text};
 use crate::diag::Result;
-use crate::dialects::{Contract, Registry};
-use crate::ir::{Graph, Module};
-use crate::passes::Context;
-use crate::passes::pass::{Options, Pass};
+use crate::dialects::Contract;
+use crate::ir::Graph;
+use crate::passes::pass::Pass;
+use crate::passes::{Context, Options};
 
 /// Passes in order.
 #[derive(Clone, Debug, Default)]
@@ -47,22 +45,6 @@ impl Nest {
 }
 
 impl Pipeline {
-    /// Reads a pipeline of the given passes: see `docs/tools.md` for the language.
-    pub fn parse(text: &str, set: &PassSet) -> Result<Pipeline> {
-        text::parse(text, set)
-    }
-
-    /// Runs the passes over a module, nothing verified or printed.
-    pub fn run(&self, module: &mut Module, registry: &Registry) -> Result<bool> {
-        self.run_with(module, registry, Settings::default())
-    }
-
-    /// The same under settings; what passes would log or print is dropped.
-    pub fn run_with(&self, module: &mut Module, registry: &Registry, settings: Settings) -> Result<bool> {
-        let mut sink = std::io::sink();
-        Runner::new(registry, settings, &mut sink).run(self, module)
-    }
-
     /// Runs the passes over one graph that stands alone. Passes over modules are left out.
     pub fn run_graph(&self, graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let mut changed = false;

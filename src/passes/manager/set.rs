@@ -1,7 +1,7 @@
 //! Which passes and named pipelines there are.
 
-use crate::passes::pass::{OptionKind, Pass};
-use crate::passes::{NAMED, TABLE};
+use crate::passes::OptionKind;
+use crate::passes::pass::Pass;
 use std::fmt::Write;
 
 /// Passes and named pipelines, in order of registration. A value, not a global: embedders of Flambeau add their own.
@@ -12,10 +12,9 @@ pub struct PassSet {
 }
 
 impl PassSet {
-    /// The built-in passes and pipelines.
-    pub fn builtin() -> PassSet {
-        let named = NAMED.iter().map(|(name, text)| (name.to_string(), text.to_string()));
-        PassSet { passes: TABLE.to_vec(), named: named.collect() }
+    /// These passes and named pipelines.
+    pub(in crate::passes) fn of(passes: Vec<Pass>, named: Vec<(String, String)>) -> PassSet {
+        PassSet { passes, named }
     }
 
     /// Adds a pass; one of the same name is replaced.

@@ -11,7 +11,7 @@
 
 use super::{Nest, PassSet, Pipeline, Step};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span, nearest};
-use crate::passes::pass::{Options, PassOption};
+use crate::passes::{Options, PassOption};
 use std::sync::Arc;
 
 /// Nests may stand so deep.
@@ -21,8 +21,14 @@ const REPEAT: &[PassOption] = &[PassOption::int("max", 10, 1, "how often at most
 const FUNCTION: &[PassOption] = &[PassOption::text("name", "*", "which functions")];
 const NESTS: [&str; 3] = ["repeat", "function", "subgraphs"];
 
-/// Reads a pipeline.
-pub(super) fn parse(text: &str, set: &PassSet) -> Result<Pipeline> {
+impl Pipeline {
+    /// Reads a pipeline of the given passes: see `docs/tools.md` for the language.
+    pub fn parse(text: &str, set: &PassSet) -> Result<Pipeline> {
+        parse(text, set)
+    }
+}
+
+fn parse(text: &str, set: &PassSet) -> Result<Pipeline> {
     let source = Source::new("<pipeline>", text);
     let mut reader = Reader { source, at: 0, set };
     let steps = reader.steps(0, false)?;
