@@ -1,7 +1,7 @@
 //! What a pass may know and say besides the graph it changes: ops, the rest of the program, its options, cached
 //! analyses; its log, its statistics, and the limit on its steps.
 
-use super::pass::Options;
+use super::options::Options;
 use crate::analysis::{Analysis, AnalysisCache};
 use crate::diag::Result;
 use crate::diag::log::{Level, Log, LogSpec};

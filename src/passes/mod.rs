@@ -5,6 +5,7 @@
 
 mod context;
 pub mod manager;
+mod options;
 mod pass;
 
 mod append_carried;
@@ -109,7 +110,8 @@ pub use fuse::{fuse, fuse_elementwise};
 pub use hoist_draws::{draws, is_random};
 pub use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
-pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
+pub use options::{OptionKind, OptionValue, Options, PassOption};
+pub use pass::{GraphRun, ModuleRun, Pass, Run};
 pub use profile::none_counts;
 pub use propagate_shapes::{inferred_type, known_by_symbols, known_values};
 pub use rule_group::{Directed, Then};

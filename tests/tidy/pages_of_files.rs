@@ -58,6 +58,7 @@ const DEFINED: &[&str] = &[
     "src/dialects/op_def.rs",
     "src/dialects/region/blocks.rs",
     "src/passes/pass.rs",
+    "src/passes/options.rs",
     "src/passes/context.rs",
     "src/backends/backend.rs",
     "src/backends/executable.rs",
