@@ -4,7 +4,7 @@ use super::egraph::enter::load;
 use super::egraph::saturate::Saturation;
 use super::egraph::trace::Trace;
 use super::extract;
-use super::load::compile::CompiledRule;
+use super::load::rule::CompiledRule;
 use super::report::{Questions, Report, Settings};
 use crate::analysis::AliasDb;
 use crate::diag::Result;

@@ -9,7 +9,7 @@ use crate::diag::ErrorKind;
 use crate::dialects::{Effects, Family, Run};
 use crate::ir::types::schema::Argument;
 use crate::ir::{Symbol, Type, TypeKind};
-use crate::rewrite::load::compile::{CompiledRule, Term};
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use crate::rewrite::load::syntax::Contract;
 use crate::tensor::{DType, Tensor};
 use crate::value::{Dict, Value};

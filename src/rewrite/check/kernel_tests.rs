@@ -12,7 +12,7 @@ use crate::dialects::{Family, Node, Op, Registry, Run, Tolerance, Variant};
 use crate::eval;
 use crate::ir::types::schema::Argument;
 use crate::ir::{Type, TypeKind};
-use crate::rewrite::load::compile::{CompiledRule, Term};
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use crate::rewrite::{compile, parse};
 use crate::tensor::{DType, Layout, Scalar, Tensor};
 use crate::value::Value;

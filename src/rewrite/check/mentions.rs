@@ -2,7 +2,7 @@
 //! are most often near the ones that stand in it.
 
 use crate::ir::Attr;
-use crate::rewrite::load::compile::{CompiledRule, Term};
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use crate::rewrite::load::syntax::{Expr, Literal};
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Registry, Run};
 use crate::ir::{Attr, Symbol};
 use crate::rewrite::compile;
-use crate::rewrite::load::compile::{CompiledRule, Term};
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use crate::rewrite::load::syntax::{Contract, TermKind};
 use crate::rewrite::{builtin, builtin_rules, peephole};
 use crate::value::Value;

@@ -1,7 +1,7 @@
 //! Makes a counterexample smaller: fewer elements, lower rank, plainer numbers, as long as the rule still lies.
 
-use super::Counterexample;
 use super::steps::Bindings;
+use super::verdict::Counterexample;
 use crate::ir::TypeKind;
 use crate::tensor::{DType, Layout, Scalar, Tensor};
 use crate::value::Value;

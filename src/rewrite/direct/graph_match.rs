@@ -5,9 +5,9 @@ use crate::dialects::Op;
 use crate::ir::{Attr, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::rewrite::egraph::matching;
 use crate::rewrite::egraph::matching::{same_kind, seen_of, type_fits};
-use crate::rewrite::load::compile::{OpNode, Term};
 use crate::rewrite::load::condition;
 use crate::rewrite::load::condition::{Kind, Seen, Subjects};
+use crate::rewrite::load::rule::{OpNode, Term};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -3,7 +3,6 @@
 //! never taken back. Unused ops are erased. Nothing here depends on a clock.
 
 use super::graph_match::{Bound, Matcher, Names, Subst};
-use super::trace::Reason;
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::{Op, Registry, resolve};
@@ -13,10 +12,10 @@ use crate::rewrite::egraph::enter::{in_language, load};
 use crate::rewrite::egraph::matching::computed;
 use crate::rewrite::egraph::saturate::{is_same_object, mentions, only_views};
 use crate::rewrite::explain::why_not;
-use crate::rewrite::extract::identity::{Identity, Order};
-use crate::rewrite::extract::shows_operand;
-use crate::rewrite::load::compile::{CompiledRule, Term, result_type};
+use crate::rewrite::extract::identity::{Identity, Order, shows_operand};
+use crate::rewrite::load::compile::result_type;
 use crate::rewrite::load::condition;
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use crate::rewrite::report::Questions;
 use crate::rewrite::report::{Report, Settings};
 use hashbrown::{HashMap, HashSet};
@@ -101,6 +100,24 @@ fn ops_of(term: &Term) -> i64 {
         Term::List(_, items) => items.iter().map(ops_of).sum(),
         _ => 0,
     }
+}
+
+/// Why a match comes to nothing.
+pub(super) enum Reason {
+    /// The condition of this number.
+    Condition(usize),
+    /// The rule promises less than the contract in force, as text.
+    Contract(String),
+    /// The right side would read contents that change.
+    Written,
+    /// An operand of the right side is not there yet.
+    OutOfSight,
+    /// The change would be observable.
+    Identity,
+    /// What it would save, and cost.
+    NoGain(u64, u64),
+    /// The arithmetic of the rule fails.
+    NoResult,
 }
 
 pub(super) struct Driver<'a> {

@@ -2,33 +2,15 @@
 //! and for one rule also why its matches came to nothing. The forms are those of explained saturation.
 
 use super::graph_match::{Bound, Names, Subst, constant_of};
-use super::greedy::Driver;
+use super::greedy::{Driver, Reason};
 use crate::ir::{OpId, ValueId};
-use crate::rewrite::load::compile::{CompiledRule, Term};
 use crate::rewrite::load::condition;
 use crate::rewrite::load::condition::Subjects;
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use crate::rewrite::load::shown::attr_text;
 use crate::rewrite::report::{Link, WhyNot};
 use crate::rewrite::report::{Replacement, place};
 use std::sync::Arc;
-
-/// Why a match comes to nothing.
-pub(super) enum Reason {
-    /// The condition of this number.
-    Condition(usize),
-    /// The rule promises less than the contract in force, as text.
-    Contract(String),
-    /// The right side would read contents that change.
-    Written,
-    /// An operand of the right side is not there yet.
-    OutOfSight,
-    /// The change would be observable.
-    Identity,
-    /// What it would save, and cost.
-    NoGain(u64, u64),
-    /// The arithmetic of the rule fails.
-    NoResult,
-}
 
 /// What a rewrite replaces.
 pub(in crate::rewrite) struct Before {

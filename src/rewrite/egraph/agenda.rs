@@ -3,7 +3,7 @@
 
 use super::enter::Loaded;
 use super::language::{Head, is_number};
-use crate::rewrite::load::compile::{CompiledRule, Term};
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use egg::Id;
 use hashbrown::HashMap;
 

@@ -30,6 +30,14 @@ pub(in crate::rewrite) struct Loaded {
     lists: Option<Op>,
 }
 
+/// The head of a node as an op.
+pub(in crate::rewrite) fn op_of<'a>(loaded: &'a Loaded, node: &Node) -> Option<&'a OpHead> {
+    match loaded.head(node) {
+        Head::Op(head) => Some(head),
+        _ => None,
+    }
+}
+
 /// Restores an e-graph's invariants after classes were joined. It notes how long that takes, which nothing here reads; to find
 /// out how fast the machine's clock runs would take longer than most graphs do, so that it gets a clock that stands.
 pub(super) fn restore(egraph: &mut Graphs) {

@@ -3,13 +3,13 @@
 
 use super::agenda::{self, Agenda};
 use super::enter::{Loaded, restore};
-use super::language::{Head, Node};
+use super::language::Node;
 use super::matching::{Bound, Names, Subst, build, holds, match_op, matches};
 use super::trace::{self, Trace};
 use crate::analysis::AliasDb;
 use crate::dialects::{Effects, Fact, Family, Op};
 use crate::ir::{Graph, Symbol, ValueId};
-use crate::rewrite::load::compile::{CompiledRule, Term};
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use crate::rewrite::load::syntax::Contract;
 use crate::rewrite::report::{Budget, Report};
 use egg::Id;
@@ -321,7 +321,7 @@ pub(in crate::rewrite) fn mentions(term: &Term, name: &str) -> bool {
 /// Whether a rule does nothing but give an op's operands in another order.
 fn turns_around(rule: &CompiledRule) -> bool {
     let (Term::Op(left), Term::Op(right)) = (&rule.left, &rule.right) else { return false };
-    let plain = |node: &crate::rewrite::load::compile::OpNode| {
+    let plain = |node: &crate::rewrite::load::rule::OpNode| {
         node.operands.iter().all(|t| matches!(t, Term::Variable(..)))
     };
     left.op.same(&right.op) && plain(left) && plain(right)
@@ -387,13 +387,5 @@ fn way_to(term: &Term, name: &str) -> bool {
                 && node.operands.iter().chain(node.blocks.iter().flatten()).any(|t| way_to(t, name))
         }
         _ => false,
-    }
-}
-
-/// The head of a node as an op.
-pub(in crate::rewrite) fn op_of<'a>(loaded: &'a Loaded, node: &Node) -> Option<&'a super::language::OpHead> {
-    match loaded.head(node) {
-        Head::Op(head) => Some(head),
-        _ => None,
     }
 }

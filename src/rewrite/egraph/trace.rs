@@ -2,15 +2,14 @@
 //! matched, both sides as text, and their costs; for one rule also why its matches came to nothing. A run without
 //! questions records nothing.
 
-use super::enter::Loaded;
+use super::enter::{Loaded, op_of};
 use super::language::{Head, Node};
 use super::matching::{Bound, Names, Subst, build, match_op, sequence};
-use super::saturate::op_of;
 use crate::ir::{Graph, Type, ValueId};
 use crate::rewrite::cost::CostModel;
-use crate::rewrite::load::compile::{CompiledRule, Term};
 use crate::rewrite::load::condition;
 use crate::rewrite::load::condition::Subjects;
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use egg::Id;
 use hashbrown::HashSet;
 use std::sync::Arc;

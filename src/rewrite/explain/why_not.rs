@@ -7,7 +7,7 @@ use crate::rewrite::egraph::language::Head;
 use crate::rewrite::egraph::matching::type_fits;
 use crate::rewrite::egraph::saturate::{Saturation, root_kind};
 use crate::rewrite::egraph::trace::{Trace, class};
-use crate::rewrite::load::compile::{CompiledRule, Term};
+use crate::rewrite::load::rule::{CompiledRule, Term};
 use crate::rewrite::load::syntax::Contract;
 use crate::rewrite::report::WhyNot;
 use crate::rewrite::report::place;

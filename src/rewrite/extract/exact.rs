@@ -9,8 +9,9 @@
 use crate::ir::{Graph, OpId, Type};
 use crate::rewrite::cost::CostModel;
 use crate::rewrite::egraph::enter::Loaded;
+use crate::rewrite::egraph::enter::op_of;
 use crate::rewrite::egraph::language::{Head, Node, OpHead};
-use crate::rewrite::egraph::saturate::{Saturation, op_of};
+use crate::rewrite::egraph::saturate::Saturation;
 use egg::Id;
 use hashbrown::{HashMap, HashSet};
 

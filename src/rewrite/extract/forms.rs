@@ -3,9 +3,10 @@
 
 use super::{Form, Writer};
 use crate::ir::{NoClasses, OpId, Type, ValueId, is_subtype_of};
+use crate::rewrite::egraph::enter::op_of;
 use crate::rewrite::egraph::language::{Head, Node, OpHead};
-use crate::rewrite::egraph::saturate::{Firing, op_of};
-use crate::rewrite::load::compile::Term;
+use crate::rewrite::egraph::saturate::Firing;
+use crate::rewrite::load::rule::Term;
 use egg::Id;
 use hashbrown::HashSet;
 

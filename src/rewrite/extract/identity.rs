@@ -2,7 +2,6 @@
 //! which the elements of a tensor lie. Rules speak of values only; what is decided here holds for every rule, the
 //! built-in ones and those of users.
 
-use super::shows_operand;
 use crate::analysis::AliasDb;
 use crate::dialects::{Fact, Family, Op, Registry, resolve};
 use crate::ir::{Graph, OpId, Stride, Type, TypeKind, ValueId};
@@ -381,6 +380,12 @@ fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
     dims.sort_unstable();
     let (strides, sizes): (Vec<i64>, Vec<i64>) = dims.into_iter().rev().unzip();
     Layout::strided(&sizes, &strides, 0).is_ok_and(|layout| layout.is_contiguous())
+}
+
+/// Whether an op's result may show the memory of an operand.
+pub(in crate::rewrite) fn shows_operand(row: &Op) -> bool {
+    let marked = row.marked_schema().is_ok_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
+    marked || matches!(row.def().family, Family::View)
 }
 
 #[cfg(test)]

@@ -12,21 +12,21 @@ mod exact;
 mod forms;
 pub(super) mod identity;
 
-use super::egraph::enter::Loaded;
+use super::egraph::enter::{Loaded, op_of};
 use super::egraph::language::{Head, Node};
-use super::egraph::saturate::{Saturation, op_of};
+use super::egraph::saturate::Saturation;
 use super::explain::proof::Proofs;
 use super::explain::why_not;
 use super::explain::why_not::Decision;
 use super::report::{Link, Replacement, Report, Settings, place};
 use crate::analysis::AliasDb;
-use crate::dialects::{Family, Op, Registry};
+use crate::dialects::Registry;
 use crate::ir::{Graph, OpId, Symbol, TypeKind, ValueId};
 use crate::rewrite::cost::{CostModel, cost_of};
 use egg::Id;
 use exact::Problem;
 use hashbrown::{HashMap, HashSet};
-use identity::{Identity, Order};
+use identity::{Identity, Order, shows_operand};
 use indexmap::IndexMap;
 use std::cell::{Cell, RefCell};
 
@@ -671,10 +671,4 @@ impl Writer<'_, '_> {
         let at = all.partition_point(|v| self.place(*v) < place);
         self.values.entry(class).or_default().insert(at, value);
     }
-}
-
-/// Whether an op's result may show the memory of an operand.
-pub(super) fn shows_operand(row: &Op) -> bool {
-    let marked = row.marked_schema().is_ok_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
-    marked || matches!(row.def().family, Family::View)
 }

@@ -2,8 +2,9 @@
 //! equation can hold; they are matched, checked and explained as rules that are written by hand are. This module knows no
 //! op by name but those of which facts speak: negation of numbers and of truth values, magnitude, and tensors of one number.
 
-use super::compile::{CompiledRule, compile};
+use super::compile::compile;
 use super::parse::parse;
+use super::rule::CompiledRule;
 use super::syntax;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Contract, Fact, Given, Op, Promote, Registry, Variant};

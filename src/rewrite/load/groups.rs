@@ -1,8 +1,9 @@
 //! Rule groups that were added to a table of ops, beside the built-in files. They are kept with the table, so that every
 //! pass and command that has the table has them; this module does not know who adds them.
 
-use super::compile::{CompiledRule, compile};
+use super::compile::compile;
 use super::parse::parse;
+use super::rule::CompiledRule;
 use super::shelf::builtin_rules;
 use super::wanted::Wanted;
 use super::{facts, syntax};

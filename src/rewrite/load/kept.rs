@@ -1,6 +1,7 @@
 //! Rules resolved against a table of ops, once a table: those that hold for every program, and groups by name.
 
-use super::compile::{CompiledRule, compile};
+use super::compile::compile;
+use super::rule::CompiledRule;
 use super::wanted::{PEEPHOLE, TRUSTING, Wanted};
 use super::{facts, groups, shelf};
 use crate::diag::{Diagnostic, Result};

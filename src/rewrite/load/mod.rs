@@ -9,6 +9,7 @@ pub(super) mod named;
 mod op_variables;
 pub(super) mod parse;
 pub(super) mod reachable;
+pub mod rule;
 pub(super) mod shelf;
 pub(super) mod shown;
 pub mod syntax;

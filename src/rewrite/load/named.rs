@@ -1,7 +1,7 @@
 //! What `let` names on right sides: terms that are made before all others and once, however often they stand there. Terms are
 //! distinguished by their text; nothing here knows their values.
 
-use super::compile::{Reading, Term};
+use super::rule::{Reading, Term};
 use super::syntax::{Rule, RuleTerm};
 use crate::diag::{Diagnostic, Result};
 use crate::rewrite::load::shown::attr_text;

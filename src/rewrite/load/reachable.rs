@@ -2,9 +2,10 @@
 //! rule is resolved when a graph first needs it, so that a small graph does not pay for all of them, nor for all ops that an
 //! op variable may stand for. What matches is the same as with all rules, in the same order.
 
-use super::compile::{CompiledRule, compile, one_op};
+use super::compile::{compile, one_op};
 use super::kept::Kept;
 use super::op_variables::schematic;
+use super::rule::CompiledRule;
 use super::syntax::{Arrow, Rule, RuleTerm, TermKind};
 use super::wanted::Wanted;
 use super::{facts, groups, shelf};
