@@ -1,27 +1,14 @@
 //! L-BFGS: a step asks for the loss several times. Vectors are handled by the rules; here stand the iteration and the line search
 //! (strong Wolfe conditions), whose numbers are rounded where PyTorch has them in tensors and not where it has Python's floats.
 
-use super::{Closure, Optimizer, text_of};
+use super::kept::Memory;
+use super::rules::text_of;
+use super::{Closure, Optimizer};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Run;
 use crate::ir::Type;
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::{List, Value};
-
-/// What is kept from step to step.
-#[derive(Default)]
-pub(super) struct Memory {
-    pub(super) evaluations: i64,
-    pub(super) iterations: i64,
-    pub(super) direction: Option<Tensor>,
-    pub(super) length: f64,
-    pub(super) pairs: Option<List>,
-    pub(super) steps: Option<List>,
-    pub(super) inverse: Option<List>,
-    pub(super) scale: Option<Tensor>,
-    pub(super) gradient: Option<Tensor>,
-    pub(super) loss: f64,
-}
 
 /// A number, and whether PyTorch has it in a tensor.
 #[derive(Clone, Copy, Debug)]

@@ -1,23 +1,22 @@
 //! Optimizers: functions of TorchScript text (`rules.py`) that change one parameter by its gradient. Names, options and what is
 //! kept of each parameter are those of `torch.optim`, so that `state_dict` goes from here to PyTorch and back. Knows no op.
 
+mod kept;
 mod kinds;
 mod lbfgs;
+mod rules;
 mod state;
 mod steps;
 
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::dialects::Run;
-use crate::dialects::grads::words;
-use crate::ir::Type;
 use crate::tensor::Tensor;
-use crate::value::{Dict, Value};
+use crate::value::Value;
 use hashbrown::HashMap;
+use kept::{Memory, State};
 use kinds::{KINDS, Kind, LBFGS};
+use rules::{flat, text_of};
 use steps::Steps;
-
-/// The functions.
-const RULES: &str = include_str!("rules.py");
 
 /// Options that say how PyTorch computes and not what, with the values that a state dictionary has.
 const IGNORED: &[(&str, Value)] = &[
@@ -40,7 +39,7 @@ pub struct Optimizer {
     defaults: Vec<(String, Value)>,
     groups: Vec<Group>,
     states: HashMap<usize, State>,
-    lbfgs: lbfgs::Memory,
+    lbfgs: Memory,
 }
 
 /// Parameters with the same options.
@@ -50,20 +49,6 @@ pub struct Group {
     options: Vec<(&'static str, Value)>,
     /// The learning rate before a schedule changed it.
     initial: f64,
-}
-
-/// What is kept of a parameter.
-struct State {
-    tensors: Dict,
-    steps: i64,
-    /// Whether a step found all that it keeps.
-    complete: bool,
-}
-
-impl Default for State {
-    fn default() -> State {
-        State { tensors: Dict::new(Type::str(), Type::tensor()), steps: 0, complete: false }
-    }
 }
 
 impl Optimizer {
@@ -94,7 +79,7 @@ impl Optimizer {
             defaults: given.to_vec(),
             groups: Vec::new(),
             states: HashMap::new(),
-            lbfgs: lbfgs::Memory::default(),
+            lbfgs: Memory::default(),
         };
         // Slips show before there are parameters.
         optimizer.options(&[])?;
@@ -241,54 +226,9 @@ impl Group {
     }
 }
 
-/// Tuples as the several parameters that a function has for them.
-fn flat(value: &Value) -> Vec<Value> {
-    match value {
-        Value::Tuple(tuple) => tuple.items().to_vec(),
-        other => vec![other.clone()],
-    }
-}
-
-/// A function of the rules after those that it calls.
-fn text_of(name: &str) -> String {
-    let mut parts: Vec<(&str, String)> = Vec::new();
-    for line in RULES.lines().filter(|line| !line.starts_with('#')) {
-        if let Some(rest) = line.strip_prefix("def ") {
-            parts.push((rest.split('(').next().unwrap_or_default(), String::new()));
-        }
-        if let Some((_, part)) = parts.last_mut() {
-            part.push_str(line);
-            part.push('\n');
-        }
-    }
-    let mut wanted: Vec<&str> = vec![name];
-    let mut next = 0;
-    while let Some(name) = wanted.get(next).copied() {
-        next += 1;
-        let Some((_, text)) = parts.iter().find(|(known, _)| *known == name) else { continue };
-        for word in words(text) {
-            if !wanted.contains(&word) && parts.iter().any(|(known, _)| *known == word) {
-                wanted.push(word);
-            }
-        }
-    }
-    // What is called stands first, as in the file; the function itself is last.
-    let called = parts.iter().filter(|(known, _)| *known != name && wanted.contains(known));
-    let own = parts.iter().filter(|(known, _)| *known == name);
-    called.chain(own).map(|(_, text)| text.as_str()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn functions_come_with_what_they_call_and_nothing_else() {
-        let text = text_of("sgd");
-        assert!(text.contains("def decayed(") && !text.contains("def adam(") && !text.contains("def kept("));
-        assert!(text.rfind("def ") == text.find("def sgd("));
-        assert!(KINDS.iter().all(|kind| text_of(kind.function).contains(&format!("def {}(", kind.function))));
-    }
 
     #[test]
     fn slips_in_names_and_options_are_named() {

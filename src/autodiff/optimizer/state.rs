@@ -1,8 +1,9 @@
 //! State dictionaries of optimizers in the form of `torch.optim`: what is kept by the parameter's number, and the groups with
 //! their options. PyTorch loads what is made here, and what it makes is loaded here.
 
+use super::kept::{Memory, State};
 use super::kinds::{LBFGS, number};
-use super::{Group, IGNORED, Optimizer, State, lbfgs};
+use super::{Group, IGNORED, Optimizer};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::Type;
 use crate::tensor::{DType, Scalar, Tensor};
@@ -105,7 +106,7 @@ impl Optimizer {
             for (n, parameter) in numbers.iter().zip(&group.parameters) {
                 let Some(state) = states.get(n)? else { continue };
                 match self.kind.name == LBFGS {
-                    true => memory = Some(lbfgs::Memory::read(&state)?),
+                    true => memory = Some(Memory::read(&state)?),
                     false => read.push((parameter.id(), read_state(&state, parameter)?)),
                 }
             }
@@ -160,7 +161,7 @@ fn read_state(value: &Value, parameter: &Tensor) -> Result<State> {
     Ok(state)
 }
 
-impl lbfgs::Memory {
+impl Memory {
     fn written(&self) -> Result<Dict> {
         let out = python_dict();
         let list = |list: &Option<List>| {
@@ -185,7 +186,7 @@ impl lbfgs::Memory {
         Ok(out)
     }
 
-    fn read(value: &Value) -> Result<lbfgs::Memory> {
+    fn read(value: &Value) -> Result<Memory> {
         let count = |name: &str| entry(value, name).ok().and_then(|x| number(&x)).unwrap_or(0.0);
         let tensor = |name: &str| match entry(value, name) {
             Ok(Value::Tensor(t)) => t.copy().map(Some),
@@ -197,7 +198,7 @@ impl lbfgs::Memory {
             let items = list.to_vec().iter().map(copy).collect::<Result<Vec<Value>>>()?;
             Ok(Some(List::new(Type::tensor(), items)))
         };
-        Ok(lbfgs::Memory {
+        Ok(Memory {
             evaluations: count("func_evals") as i64,
             iterations: count("n_iter") as i64,
             direction: tensor("d")?,

@@ -1,7 +1,8 @@
 //! Steps as functions of tensors alone, for plans: the rule with the options of a group as constants, and what is kept of a
 //! parameter as arguments by name. The learning rate stays an argument, as schedules change it.
 
-use super::{State, flat};
+use super::kept::State;
+use super::rules::flat;
 use crate::tensor::Tensor;
 use crate::value::{DictKey, Value};
 use std::fmt::Write;
