@@ -1,8 +1,9 @@
 //! Gradients of lists of tensors: a list of the gradients of their elements. Where an element may have none, it is a list of
 //! optional tensors, as long as the list itself, or empty where no element has a gradient.
 
-use super::reverse::{Reverse, is_tensor_list};
+use super::reverse::Reverse;
 use super::texts;
+use super::types::is_tensor_list;
 use crate::autodiff::cell::{Cell, Parameter};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{BlockId, Graph, LocationId, OpId, Symbol, Type, TypeKind, ValueId};

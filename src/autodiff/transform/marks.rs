@@ -1,8 +1,9 @@
 //! Branches and loops of a forward: which of their values are followed, and which surely are, whichever way is taken; what loops keep
 //! of their iterations for the backward.
 
-use super::reverse::{Reverse, is_tensor_list, refused};
+use super::reverse::{Iterations, Reverse, refused};
 use super::texts;
+use super::types::is_tensor_list;
 use crate::autodiff::cell::annotation;
 use crate::diag::Result;
 use crate::ir::{Attr, BlockId, LocationId, OpId, Type, TypeKind, ValueId};
@@ -10,17 +11,6 @@ use hashbrown::{HashMap, HashSet};
 
 pub(super) const IF: &str = "prim::If";
 pub(super) const LOOP: &str = "prim::Loop";
-
-/// What a loop saves of its iterations, by the numbers of its results.
-#[derive(Clone, Debug)]
-pub(super) struct Iterations {
-    /// How many values it carried before.
-    pub(super) carried: usize,
-    /// The number of iterations that ran.
-    pub(super) count: usize,
-    /// For values that it carries, by number, the list of what they were at the start of each iteration.
-    pub(super) lists: Vec<(usize, usize)>,
-}
 
 impl Reverse<'_> {
     /// Notes which values of a branch or loop are followed.

@@ -71,7 +71,7 @@ impl Reverse<'_> {
     /// Of what an op computes: whether an operand requires grad.
     fn flag_of_operands(&mut self, op: OpId, value: ValueId, flags: &mut Flags) -> Result<Flag> {
         let takes_out = self.items_cell(op).is_some() || self.takes_apart(op);
-        if takes_out && !super::reverse::is_tensor_list(self.graph.ty(value)) {
+        if takes_out && !super::types::is_tensor_list(self.graph.ty(value)) {
             return Err(refused(
                 "an element of a list that requires grad where some way is taken is differentiated by the tape",
             ));

@@ -4,9 +4,10 @@
 //! a gradient only where that ran: it is None elsewhere, as on the tape, and so are the gradients of all that it was made of.
 
 use super::lists::{is_of_list, maybe_items};
-use super::marks::{IF, Iterations, LOOP};
-use super::reverse::{Reverse, is_tensor_list, refused};
+use super::marks::{IF, LOOP};
+use super::reverse::{Iterations, Reverse, refused};
 use super::texts;
+use super::types::is_tensor_list;
 use crate::autodiff::cell::annotation;
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, BlockId, LocationId, OpId, Symbol, TensorType, Type, TypeKind, ValueId};

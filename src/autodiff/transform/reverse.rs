@@ -1,16 +1,14 @@
 //! Builds backward graphs: each op's cell, in the reverse of the order of the ops.
 
-use super::marks::Iterations;
 use super::texts::{self, Texts};
+use super::types::{holds_elements, is_tensor_list, may_be_followed, may_hold, of_any_layout};
 use crate::analysis::facts;
 use crate::autodiff::cell::{Cells, Entry, Keep, Parameter, Recipe, annotation};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::list::UNPACK;
 use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, resolve};
 use crate::eval;
-use crate::ir::{
-    Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, TensorType, Type, TypeKind, ValueId,
-};
+use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::passes::{Context, Extras, Pipeline, attribute_constants};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
@@ -73,6 +71,17 @@ pub(super) fn unfolded_draws(graph: &Graph, (registry, extras): (&Arc<Registry>,
     reverse.unfold(|row| row.def().effects.contains(Effects::RANDOM))?;
     fold_modes(&mut reverse.graph, registry, true)?;
     Ok(reverse.graph)
+}
+
+/// What a loop saves of its iterations, by the numbers of its results.
+#[derive(Clone, Debug)]
+pub(super) struct Iterations {
+    /// How many values it carried before.
+    pub(super) carried: usize,
+    /// The number of iterations that ran.
+    pub(super) count: usize,
+    /// For values that it carries, by number, the list of what they were at the start of each iteration.
+    pub(super) lists: Vec<(usize, usize)>,
 }
 
 pub(super) struct Reverse<'a> {
@@ -698,16 +707,6 @@ fn fold_modes(graph: &mut Graph, registry: &Registry, enabled: bool) -> Result<(
     Ok(())
 }
 
-/// The type of a gradient of a value: dtype and sizes are the value's, and it lies as who gives it has it.
-fn of_any_layout(ty: &Type) -> Type {
-    match ty.as_tensor() {
-        Some(tensor) if tensor.sizes.as_deref().is_none_or(|sizes| !sizes.is_empty()) => {
-            Type::new(TypeKind::Tensor(TensorType { strides: None, ..tensor.clone() }))
-        }
-        _ => ty.clone(),
-    }
-}
-
 /// Whether an op is a constant without tensors.
 fn is_number(graph: &Graph, op: OpId) -> bool {
     fn plain(ty: &Type) -> bool {
@@ -722,41 +721,4 @@ fn is_number(graph: &Graph, op: OpId) -> bool {
 
 fn is_constant(graph: &Graph, op: OpId) -> bool {
     graph.kind(op) == "prim::Constant"
-}
-
-pub(super) fn is_tensor_list(ty: &Type) -> bool {
-    matches!(ty.kind(), TypeKind::List(element) if element.is_tensor())
-}
-
-/// Whether a value of this type may have a gradient.
-fn may_be_followed(ty: &Type) -> bool {
-    match (ty.as_tensor(), ty.kind()) {
-        (Some(tensor), _) => tensor.dtype.is_none_or(|dtype| dtype.is_floating() || dtype.is_complex()),
-        (None, TypeKind::Optional(inner)) => inner.is_tensor(),
-        _ => is_tensor_list(ty),
-    }
-}
-
-/// Whether a value of this type may hold one that has a gradient.
-fn may_hold(ty: &Type) -> bool {
-    match ty.kind() {
-        TypeKind::Int
-        | TypeKind::Float
-        | TypeKind::Bool
-        | TypeKind::Complex
-        | TypeKind::Number
-        | TypeKind::Str
-        | TypeKind::Device
-        | TypeKind::None => false,
-        TypeKind::Tensor(_) => may_be_followed(ty),
-        TypeKind::Optional(inner) | TypeKind::List(inner) => may_hold(inner),
-        TypeKind::Tuple(items, _) => items.iter().any(may_hold),
-        _ => true,
-    }
-}
-
-fn holds_elements(ty: Option<&Type>) -> bool {
-    ty.is_some_and(|ty| {
-        ty.is_tensor() || is_tensor_list(ty) || matches!(ty.kind(), TypeKind::Optional(t) if t.is_tensor())
-    })
 }

@@ -4,7 +4,7 @@
 //!
 //! Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost", and the min-cut partition of AOTAutograd.
 
-use super::Split;
+use super::graphs::Split;
 use crate::analysis::{NestedFacts, facts};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Effects, Family, Registry, resolve};
