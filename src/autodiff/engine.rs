@@ -2,8 +2,7 @@
 //! outputs has run.
 
 use super::cell::{Entry, Parameter};
-use super::history::Edge;
-use super::node::{Node, Operand, Output, Work, Write};
+use super::node::{Edge, Node, Operand, Output, Work, Write};
 use super::region::Passage;
 use super::saved::Saved;
 use super::views;
@@ -333,7 +332,7 @@ impl<'a> Engine<'a> {
         let found = {
             let saved = saved.lock();
             let saved = saved.as_ref().ok_or_else(|| Diagnostic::runtime(FREED))?;
-            let passage = Passage { node, region, saved, run: self.run };
+            let passage = Passage { node, region, saved, run: self.run, tape: run };
             passage.gradients(gradients, asked, self.wanted.create)?
         };
         if !self.wanted.keep && region.keeps() {

@@ -1,6 +1,6 @@
 //! What a tensor knows of how it was made.
 
-use super::node::Node;
+use super::node::{Node, Work, output_of};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -33,19 +33,10 @@ pub(super) fn set(tensor: &Tensor, node: &Arc<Node>, output: usize, one_of: Opti
     }
 }
 
-/// Where the gradient of a value goes.
-#[derive(Clone)]
-pub(super) enum Edge {
-    /// Nowhere: it needs none.
-    None,
-    /// To an output of a node.
-    Node(Arc<Node>, usize),
-    /// To a leaf.
-    Leaf(Tensor),
-}
-
-impl Edge {
-    pub(super) fn is_none(&self) -> bool {
-        matches!(self, Edge::None)
+impl Node {
+    /// Gives a zero gradient of an operand the history that the node has: zero in every order, but not undefined.
+    pub(super) fn gives_zero(&self, zero: &Tensor) {
+        let again = Node::new(self.name.clone(), Work::Nothing, self.operands.clone(), vec![output_of(zero)]);
+        set(zero, &again, 0, None);
     }
 }

@@ -12,6 +12,7 @@ mod region;
 mod saved;
 mod tape;
 mod transform;
+mod unpack;
 mod views;
 
 pub use cell::{Cells, Recipe};

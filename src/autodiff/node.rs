@@ -1,7 +1,6 @@
 //! Nodes of the tape: operations that were recorded.
 
 use super::cell::{Cell, Parameter};
-use super::history::{self, Edge};
 use super::saved::Saved;
 use crate::diag::Span;
 use crate::dialects::{Recorded, Region};
@@ -45,6 +44,23 @@ pub(super) struct Operand {
     pub(super) edge: Edge,
     pub(super) sizes: Dims,
     pub(super) dtype: DType,
+}
+
+/// Where the gradient of a value goes.
+#[derive(Clone)]
+pub(super) enum Edge {
+    /// Nowhere: it needs none.
+    None,
+    /// To an output of a node.
+    Node(Arc<Node>, usize),
+    /// To a leaf.
+    Leaf(Tensor),
+}
+
+impl Edge {
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self, Edge::None)
+    }
 }
 
 /// An output.
@@ -103,12 +119,6 @@ impl Node {
             letters.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + letters.as_str())
         };
         base.split('_').map(capital).collect()
-    }
-
-    /// Gives a zero gradient of an operand the history that the node has: zero in every order, but not undefined.
-    pub(super) fn gives_zero(&self, zero: &Tensor) {
-        let again = Node::new(self.name.clone(), Work::Nothing, self.operands.clone(), vec![output_of(zero)]);
-        history::set(zero, &again, 0, None);
     }
 
     /// Lets an output keep its gradient in a tensor.

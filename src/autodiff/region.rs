@@ -2,7 +2,6 @@
 //! computed again from them. Where the gradients themselves are to be differentiated, the work is done once more op by op, recorded, and
 //! the tape runs through that.
 
-use super::engine;
 use super::history;
 use super::node::{Node, Operand, Work, output_of};
 use super::saved::Saved;
@@ -44,12 +43,17 @@ pub(super) fn record(region: Arc<dyn Region>, values: &[Value], outputs: &[Tenso
     Ok(())
 }
 
+/// Computes gradients by the tape.
+type Tape = fn(&Gradients, &Run) -> Result<Vec<Option<Tensor>>>;
+
 /// A region that runs backward.
 pub(super) struct Passage<'a> {
     pub(super) node: &'a Arc<Node>,
     pub(super) region: &'a Arc<dyn Region>,
     pub(super) saved: &'a [Saved],
     pub(super) run: &'a Run,
+    /// How the tape computes gradients.
+    pub(super) tape: Tape,
 }
 
 impl Passage<'_> {
@@ -117,7 +121,7 @@ impl Passage<'_> {
             create: true,
             allow_unused: true,
         };
-        let found = engine::run(&wanted, self.run)?;
+        let found = (self.tape)(&wanted, self.run)?;
         let mut out = vec![None; self.node.operands.len()];
         for (place, gradient) in places.into_iter().zip(found) {
             let slot =

@@ -1,7 +1,8 @@
 //! The tape: records operations as they run, and runs them backward.
 
 use super::cell::Cells;
-use super::history::{self, Edge};
+use super::history;
+use super::node::Edge;
 use super::record::Call;
 use super::{engine, region, views};
 use crate::diag::{Diagnostic, Result};

@@ -1,7 +1,7 @@
 //! Views: a write through one changes the history of its base, and with it that of all other views.
 
-use super::history::{self, Edge};
-use super::node::{Node, Operand, Work, Write, output_of};
+use super::history;
+use super::node::{Edge, Node, Operand, Work, Write, output_of};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Fact, Op, Run};
 use crate::ir::{Type, TypeKind};
