@@ -3,7 +3,8 @@
 //! differentiated.
 
 use super::spec;
-use crate::analysis::{AliasDb, facts};
+pub(super) use super::spec::requires_grad;
+use crate::analysis::facts;
 use crate::dialects::Registry;
 use crate::dialects::prim::list::UNPACK;
 use crate::ir::{Graph, OpId, Symbol, Type, TypeKind, ValueId};
@@ -70,17 +71,6 @@ impl Part {
         for (part, item) in parts.iter().zip(items(&value).unwrap_or_default()) {
             part.spread(item, operands);
         }
-    }
-}
-
-/// Whether a value is or holds a tensor that requires grad; dictionaries are not looked into.
-pub(super) fn requires_grad(value: &Value) -> bool {
-    let within = |item: &Value| stacker::maybe_grow(64 << 10, 1 << 20, || requires_grad(item));
-    match value {
-        Value::Tensor(tensor) => tensor.requires_grad(),
-        Value::Tuple(tuple) => tuple.items().iter().any(within),
-        Value::List(list) => AliasDb::is_mutable_type(list.element_type()) && list.items().iter().any(within),
-        _ => false,
     }
 }
 

@@ -2,6 +2,7 @@
 //! whether they require grad; the grad mode. Two calls with equal specs run the same plan. Numbers and text are distinguished
 //! by kind only. It knows no graph.
 
+use crate::analysis::AliasDb;
 use crate::dialects::Run;
 use crate::dialects::shapes::layouts;
 use crate::ir::{Dim, TensorType, Type, TypeKind};
@@ -86,6 +87,17 @@ impl Kind {
     }
 }
 
+/// Whether a value is or holds a tensor that requires grad; dictionaries are not looked into.
+pub(super) fn requires_grad(value: &Value) -> bool {
+    let within = |item: &Value| stacker::maybe_grow(64 << 10, 1 << 20, || requires_grad(item));
+    match value {
+        Value::Tensor(tensor) => tensor.requires_grad(),
+        Value::Tuple(tuple) => tuple.items().iter().any(within),
+        Value::List(list) => AliasDb::is_mutable_type(list.element_type()) && list.items().iter().any(within),
+        _ => false,
+    }
+}
+
 /// Adds a value: a word that begins with its kind, and what follows from that.
 fn encode(value: &Value, words: &mut Words, tensor: &mut impl FnMut(&Tensor, &mut Words), depth: usize) {
     let kind = match value {
@@ -97,7 +109,7 @@ fn encode(value: &Value, words: &mut Words, tensor: &mut impl FnMut(&Tensor, &mu
         Value::Bool(_) => 5,
         Value::Str(_) => 6,
         // Lists with tensors that require grad become operands item by item (`parts.rs`).
-        Value::List(list) if depth < MAX_DEPTH && super::parts::requires_grad(value) => {
+        Value::List(list) if depth < MAX_DEPTH && requires_grad(value) => {
             let items = list.items();
             words.push(17 | (items.len() as u64) << 8);
             return items.iter().for_each(|item| encode(item, words, tensor, depth + 1));
