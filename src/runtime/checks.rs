@@ -3,6 +3,7 @@
 
 use crate::diag::Span;
 use crate::dialects::GraphId;
+use crate::dialects::prim::profiling;
 use crate::ir::Symbol;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -74,6 +75,15 @@ pub enum GuardKind {
 }
 
 impl GuardKind {
+    /// What an op asks, if it gives what it is given and an answer.
+    pub(super) fn asked_by(op: Symbol) -> Option<GuardKind> {
+        match op.as_str() {
+            profiling::TYPE_CHECK => Some(GuardKind::Types),
+            profiling::REQUIRES_GRAD_CHECK => Some(GuardKind::RequiresGrad),
+            _ => None,
+        }
+    }
+
     /// As reports show it.
     pub fn name(self) -> &'static str {
         match self {

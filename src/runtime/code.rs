@@ -4,203 +4,52 @@
 
 mod bailouts;
 mod blocks;
+mod context;
 mod guards;
 mod listing;
+mod number_loops;
+mod registers;
 mod sites;
+mod steps;
 
 use super::arithmetic::Arithmetic;
-use super::checks::{Check, ForcedFrom};
-use super::constants::Constants;
-use super::derivatives::Derivatives;
-use super::device;
-use super::loops::CompiledLoop;
-use super::packed::Packed;
-use super::regions::{self, RegionCode};
+use super::checks::GuardKind;
+use super::kernels;
 use crate::analysis::{AliasDb, facts};
-use crate::backends::{self, Backend, FusedGroup, FusionCounters, LibraryOp};
+use crate::backends::FusedGroup;
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
 use crate::dialects::prim::{constant, profiling};
-use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Variant, fusion, loops, resolve};
+use crate::dialects::{Fact, GraphId, Outputs, Variant, fusion, loops, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, Type, ValueId};
 use crate::lowering::Lowered;
-use crate::passes::{self, manager::Limits};
+use crate::passes;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
+use indexmap::IndexSet;
 pub(super) use sites::{shown_line, span};
 use sites::{site, span_of};
 use std::sync::Arc;
 
-pub(super) use bailouts::Continuation;
+pub(super) use context::Context;
+pub(super) use registers::{NO_OP, NOWHERE, Operand, Register};
+pub(super) use steps::{
+    Action, BackwardKind, Bound, BuiltBackward, Code, CompiledBackward, Continuation, Derivatives,
+    RegionCode, Step,
+};
 
 /// Graphs nested deeper are refused: each runs within a call of the one around it.
 const MAX_DEPTH: usize = 400;
-
-/// A register of a frame.
-pub(super) type Register = u32;
-
-/// The op of a step that was made for none: the return from a function.
-pub(super) const NO_OP: u32 = u32::MAX;
-
-/// The destination of unused results.
-pub(super) const NOWHERE: Register = u32::MAX;
-
-/// Where a step takes an operand from.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Operand {
-    /// A register that is used again.
-    Keep(Register),
-    /// A register whose last use this is.
-    Take(Register),
-    /// A constant of the code.
-    Constant(u32),
-}
-
-/// One step.
-pub(super) struct Step {
-    pub(super) action: Action,
-    pub(super) operands: Box<[Operand]>,
-    pub(super) results: Box<[Register]>,
-    pub(super) location: LocationId,
-    /// The op that it was made for, by its index in the graph.
-    pub(super) op: u32,
-    /// Whether the op stands in a block of another op.
-    pub(super) nested: bool,
-    /// Whether the op, or the op of the outermost block that contains it, has results.
-    pub(super) anchored: bool,
-}
-
-/// What a step does with its operands.
-pub(super) enum Action {
-    /// Calls an op by its row.
-    Op(Box<Bound>),
-    /// The same where a library of the device may have the op: what that refuses goes to the row.
-    Library(Box<Bound>, Arc<dyn LibraryOp>),
-    /// Does arithmetic on numbers in registers; what is not plain there goes to the row.
-    Number(Arithmetic, Box<Bound>),
-    /// Fails: there is no such op.
-    Missing(Box<Diagnostic>),
-    /// Copies operands to results, all at once.
-    Move,
-    /// Copies operands to results one after the other: no result is the register of a later operand.
-    MoveEach,
-    /// Goes to another step.
-    Jump(usize),
-    /// Goes to another step if the operand is false.
-    JumpUnless(usize),
-    /// Calls an op that says whether its operands are as its attributes say; its last result is the answer.
-    Check(Box<Bound>, Arc<Check>),
-    /// Goes to another step if the operand has a type.
-    JumpIfOf(Type, usize, Arc<Check>),
-    /// Leaves the function: it goes on as other code does with the operands.
-    GoOn(Box<Continuation>),
-    /// Begins an iteration of a loop: operands are the greatest number of iterations and the condition, the result is the
-    /// iteration's number, `counter` counts. Leaves the loop by going to `exit`. A kernel may do all iterations that are left.
-    Iteration { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
-    /// Runs other code on the operands.
-    Call(Arc<Code>),
-    /// Runs an op with blocks by its row; after the op's own operands stand those that the blocks use of what surrounds them.
-    Regions { bound: Box<Bound>, blocks: Box<[RegionCode]> },
-    /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
-    Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code>, derivatives: Arc<Derivatives> },
-    /// Runs a kernel of the `loop` dialect on all parameters; results are the tensors that it stores to.
-    Kernel(Box<backends::KernelFunction>),
-    /// Calls the function that the first operand names.
-    CallFunction,
-    /// Calls a method of the object that is the first operand.
-    CallMethod(Symbol),
-    /// Calls `__enter__` of the operand and remembers to leave it should anything raise.
-    Enter,
-    /// Calls `__exit__` of the operand.
-    Exit,
-    /// Gives a future of the code's result; `eager` lets a pool thread begin it.
-    Fork { code: Arc<Code>, element: Type, eager: bool },
-    /// Whether the operand's run-time type is one of these.
-    IsInstance(Box<[Type]>),
-    /// Ends the function; the operands are its results.
-    Return,
-}
-
-/// An op with what its node adds.
-pub(super) struct Bound {
-    pub(super) op: Op,
-    pub(super) attrs: Vec<(Symbol, Attr)>,
-    pub(super) result_types: Vec<Type>,
-}
-
-impl Bound {
-    /// Attributes and result types as kernels see them.
-    pub(super) fn node(&self) -> Node<'_> {
-        Node { attrs: &self.attrs, result_types: &self.result_types }
-    }
-}
-
-/// The code of one function or graph.
-pub(super) struct Code {
-    /// Name that tracebacks show: the last component of the qualified name. Empty for the work of a fusion group, which they do not show.
-    pub(super) name: String,
-    /// The graph that it was made from; None for one that was made on the way.
-    pub(super) graph: Option<GraphId>,
-    pub(super) steps: Vec<Step>,
-    pub(super) constants: Vec<Value>,
-    pub(super) registers: usize,
-    /// Registers of the parameters.
-    pub(super) parameters: Vec<Register>,
-    /// Where steps come from, by location.
-    pub(super) sites: HashMap<LocationId, Site>,
-    /// Its guards and those of code inside it, by their numbers.
-    pub(super) guards: Vec<Arc<Check>>,
-}
-
-/// What code is made for.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) registry: &'a Registry,
-    /// Where the functions are that ops name.
-    pub(super) module: &'a Module,
-    pub(super) constants: &'a Constants,
-    /// What runs fusion groups; without one, the CPU does.
-    pub(super) backend: Option<&'a Arc<dyn Backend>>,
-    /// Where fusion groups count what becomes of them.
-    pub(super) fusion: &'a Arc<FusionCounters>,
-    /// Where ops that prepare constants for others run now, once for all runs of the code; None: they run when it does.
-    pub(super) packs: Option<&'a Packed>,
-    /// Whether graphs are asked for work that is not fused, and then whether all of their work counts.
-    pub(super) strict_fusion: Option<bool>,
-    /// How many changes the passes that make plans may make.
-    pub(super) limits: &'a Limits,
-    /// The guard that is to miss.
-    pub(super) forced: Option<ForcedFrom<'a>>,
-}
-
-impl Context<'_> {
-    pub(super) fn backend(&self) -> Result<Arc<dyn Backend>> {
-        self.backend.map_or_else(backends::default_cpu, |backend| Ok(Arc::clone(backend)))
-    }
-}
-
-/// A place with the calls it was inlined through, innermost first.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Site {
-    pub(super) span: Option<Span>,
-    /// Function that the place lies in and place of the call, for each inlined call.
-    pub(super) inlined: Vec<(Symbol, Option<Span>)>,
-}
 
 impl Code {
     /// Compiles a graph; `name` is the qualified name of its function.
     pub(super) fn compile(context: Context<'_>, graph: &Graph, name: &str) -> Result<Code> {
         compile_graph(context, graph, name, 0)
     }
-
-    /// Where a step comes from.
-    pub(super) fn site(&self, step: usize) -> Option<&Site> {
-        self.sites.get(&self.steps.get(step)?.location)
-    }
 }
 
 fn compile_graph(context: Context<'_>, graph: &Graph, name: &str, depth: usize) -> Result<Code> {
     let mut code = match loops::is_kernel(graph) {
-        true => super::kernels::code(context, graph, name)?,
+        true => kernels::code(context, graph, name)?,
         false => compile_block(context, graph, (graph.root(), &[]), name, depth)?,
     };
     code.graph = Some(GraphId::of(graph));
@@ -402,10 +251,10 @@ impl Compiler<'_> {
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
                 None => match self.bind(op) {
                     Ok(bound) if bound.op.def().region.is_some() => return self.regions(op, bound, depth),
-                    Ok(bound) if guards::kind(kind).is_some() => self.check(op, bound),
+                    Ok(bound) if GuardKind::asked_by(kind).is_some() => self.check(op, bound),
                     Ok(bound) => match Arithmetic::of(bound.op.schema_text()) {
                         Some(number) => Action::Number(number, Box::new(bound)),
-                        None => device::action(&self.context, bound),
+                        None => op_action(&self.context, bound),
                     },
                     // What is never reached need not exist.
                     Err(error) if error.kind() == ErrorKind::Unsupported => Action::Missing(Box::new(error)),
@@ -567,7 +416,7 @@ impl Compiler<'_> {
         let mut operands = self.operands(op)?;
         let mut blocks = Vec::new();
         for block in self.graph.nested_blocks(op) {
-            let outer = regions::captured(self.graph, *block);
+            let outer = captured(self.graph, *block);
             for value in &outer {
                 operands.push(self.holder(op, *value)?);
             }
@@ -712,4 +561,27 @@ impl Compiler<'_> {
     fn span(&self, op: OpId) -> Option<Span> {
         span_of(self.graph, self.graph.location_id(op))
     }
+}
+
+/// What a step does with an op: by its row, or by a library of the device first.
+fn op_action(context: &Context<'_>, bound: Bound) -> Action {
+    match context.backend.and_then(|backend| backend.library(&bound.op)) {
+        Some(library) => Action::Library(Box::new(bound), library),
+        None => Action::Op(Box::new(bound)),
+    }
+}
+
+/// The values that a block uses, itself or in nested blocks, and that are defined outside of it; in order of their first use.
+fn captured(graph: &Graph, block: BlockId) -> Vec<ValueId> {
+    let (mut used, mut defined) = (IndexSet::new(), IndexSet::new());
+    let mut blocks = vec![block];
+    while let Some(block) = blocks.pop() {
+        defined.extend(graph.params(block).iter().copied());
+        for op in graph.block_ops(block).chain([graph.terminator(block)]) {
+            used.extend(graph.operands(op).iter().copied());
+            defined.extend(graph.results(op));
+            blocks.extend_from_slice(graph.nested_blocks(op));
+        }
+    }
+    used.into_iter().filter(|value: &ValueId| !defined.contains(value)).collect()
 }

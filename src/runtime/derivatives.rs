@@ -4,7 +4,8 @@
 //!
 //! It knows graphs, passes and code; no op by name, and not how the tape works.
 
-use super::code::Code;
+pub(super) use super::code::Derivatives;
+use super::code::{BackwardKind, BuiltBackward, Code, CompiledBackward};
 use super::executor::{ArgumentSpec, refined};
 use super::interpreter::execute;
 use super::program::Inner;
@@ -15,7 +16,6 @@ use crate::ir::{Graph, Module, Type, TypeKind};
 use crate::passes::{self, Context, Pipeline};
 use crate::tensor::Tensor;
 use crate::value::Value;
-use parking_lot::Mutex;
 use std::sync::{Arc, LazyLock};
 
 /// Backward graphs of one group that are kept; the oldest goes first.
@@ -23,48 +23,7 @@ const MAX_KEPT: usize = 32;
 
 static FUSE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("canonicalize-ops,fuse"));
 
-/// The backward code of one group, for each kind of call.
-pub(super) struct Derivatives {
-    graph: Arc<Graph>,
-    /// The op that makes the first output, which errors name.
-    name: String,
-    /// Whether something may write to the group's inputs or results later in its function.
-    written: bool,
-    kept: Mutex<Vec<(Kind, Built)>>,
-}
-
-/// A backward, or the reason why there is none.
-type Built = Result<Arc<Compiled>, Arc<str>>;
-
-/// What a backward is made for.
-#[derive(Clone, PartialEq)]
-struct Kind {
-    spec: ArgumentSpec,
-    /// Operands that want a gradient.
-    inputs: Vec<bool>,
-    /// Outputs that have one.
-    outputs: Vec<bool>,
-}
-
-struct Compiled {
-    /// What the code was made of, which is known by where it lies.
-    _graph: Arc<Graph>,
-    code: Arc<Code>,
-    reads: Vec<bool>,
-    follows: Vec<bool>,
-    keeps: bool,
-    /// The outputs whose gradients it takes.
-    outputs: Vec<bool>,
-}
-
 impl Derivatives {
-    /// Of a group that has no backward yet.
-    pub(super) fn new(graph: Arc<Graph>, written: bool) -> Derivatives {
-        let first = graph.outputs().first().and_then(|output| graph.def_op(*output));
-        let name = first.map_or(String::new(), |op| graph.kind(op).as_str().to_string());
-        Derivatives { graph, name, written, kept: Mutex::default() }
-    }
-
     /// The region that a call of the group is, for the tape; or why it runs op by op. Fails where the run must end.
     pub(super) fn region(
         self: &Arc<Derivatives>,
@@ -85,7 +44,7 @@ impl Derivatives {
         }
         let inputs = operands.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad())).collect();
         let outputs = vec![true; self.graph.outputs().len()];
-        let kind = Kind { spec: ArgumentSpec::of(operands, run), inputs, outputs };
+        let kind = BackwardKind { spec: ArgumentSpec::of(operands, run), inputs, outputs };
         Ok(self.built(&kind, program, operands)?.map(|all| {
             let this = Arc::clone(self);
             Arc::new(GroupRegion { this, program: Arc::clone(program), code: Arc::clone(code), kind, all })
@@ -103,13 +62,13 @@ impl Derivatives {
         run: &Run,
     ) -> Result<Vec<Option<Tensor>>> {
         let outputs = gradients.iter().map(Option::is_some).collect();
-        let kind = Kind { spec: ArgumentSpec::of(operands, run), inputs: wanted.to_vec(), outputs };
+        let kind = BackwardKind { spec: ArgumentSpec::of(operands, run), inputs: wanted.to_vec(), outputs };
         self.of_kind(&kind, program, operands, gradients, run)
     }
 
     fn of_kind(
         &self,
-        kind: &Kind,
+        kind: &BackwardKind,
         program: &Arc<Inner>,
         operands: &[Value],
         gradients: &[Option<Tensor>],
@@ -121,7 +80,7 @@ impl Derivatives {
     }
 
     /// The backward of a kind of call, made where there is none yet.
-    fn built(&self, kind: &Kind, program: &Arc<Inner>, operands: &[Value]) -> Result<Built> {
+    fn built(&self, kind: &BackwardKind, program: &Arc<Inner>, operands: &[Value]) -> Result<BuiltBackward> {
         if let Some((_, known)) = self.kept.lock().iter().find(|(other, _)| other == kind) {
             return Ok(known.clone());
         }
@@ -138,7 +97,12 @@ impl Derivatives {
         Ok(built)
     }
 
-    fn build(&self, kind: &Kind, program: &Arc<Inner>, operands: &[Value]) -> Result<Compiled> {
+    fn build(
+        &self,
+        kind: &BackwardKind,
+        program: &Arc<Inner>,
+        operands: &[Value],
+    ) -> Result<CompiledBackward> {
         let typed = typed(&self.graph, operands);
         let wanted = Wanted { inputs: &kind.inputs, outputs: &kind.outputs };
         let mut backward = autodiff::backward(&typed, wanted, &program.registry)?;
@@ -147,7 +111,7 @@ impl Derivatives {
         FUSE.as_ref().map_err(Clone::clone)?.run_graph(&mut backward.graph, &context)?;
         let graph = Arc::new(backward.graph);
         let code = Code::compile(program.code_context(), &graph, "backward")?;
-        Ok(Compiled {
+        Ok(CompiledBackward {
             _graph: graph,
             code: Arc::new(code),
             reads: backward.reads,
@@ -158,7 +122,7 @@ impl Derivatives {
     }
 }
 
-impl Compiled {
+impl CompiledBackward {
     fn run(
         &self,
         program: &Arc<Inner>,
@@ -206,9 +170,9 @@ struct GroupRegion {
     program: Arc<Inner>,
     /// The group op by op.
     code: Arc<Code>,
-    kind: Kind,
+    kind: BackwardKind,
     /// The backward where all outputs have gradients and all inputs that require one want it.
-    all: Arc<Compiled>,
+    all: Arc<CompiledBackward>,
 }
 
 impl Region for GroupRegion {
@@ -243,7 +207,7 @@ impl Region for GroupRegion {
         if outputs == self.all.outputs && wanted == self.kind.inputs {
             return self.all.run(&self.program, values, gradients, wanted, run);
         }
-        let kind = Kind { spec: self.kind.spec.clone(), inputs: wanted.to_vec(), outputs };
+        let kind = BackwardKind { spec: self.kind.spec.clone(), inputs: wanted.to_vec(), outputs };
         self.this.of_kind(&kind, &self.program, values, gradients, run)
     }
 }

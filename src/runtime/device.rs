@@ -1,20 +1,12 @@
 //! Ops outside of groups where tensors are on a device: by its libraries, and by their rows on the host where those refuse. What
 //! has to be brought home for that is counted. No op is known here by name.
 
-use super::code::{Action, Bound, Context};
+use super::code::Bound;
 use super::interpreter::Machine;
 use crate::backends::LibraryOp;
 use crate::diag::{ErrorKind, Result};
 use crate::dialects::{Args, Outputs};
 use crate::value::Value;
-
-/// What a step does with an op: by its row, or by a library of the device first.
-pub(super) fn action(context: &Context<'_>, bound: Bound) -> Action {
-    match context.backend.and_then(|backend| backend.library(&bound.op)) {
-        Some(library) => Action::Library(Box::new(bound), library),
-        None => Action::Op(Box::new(bound)),
-    }
-}
 
 impl Machine<'_> {
     /// Runs an op by a library of the device. What is recorded for gradients, and what the library refuses, runs by its row.

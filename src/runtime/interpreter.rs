@@ -3,12 +3,10 @@
 //! diagnostic with the chain of calls.
 
 use super::arithmetic::Arithmetic;
-use super::code::{Action, Bound, Code, Continuation, NOWHERE, Operand, Register, Step};
-use super::derivatives::Derivatives;
+use super::code::{Action, Bound, Code, Continuation, Derivatives, NOWHERE, Operand, Register, Step};
 use super::instance::is_instance;
 use super::loops::CompiledLoop;
 use super::program::{Inner, Origins};
-use super::regions;
 use super::tasks;
 use super::traceback;
 use crate::backends::FusedGroup;
@@ -330,7 +328,7 @@ impl Machine<'_> {
             }
             Action::Regions { bound, blocks } => {
                 let operands = self.operands(step).into_vec();
-                let results = regions::run(self.program, self.run, bound, blocks, operands)?;
+                let results = self.call_with_regions(bound, blocks, operands)?;
                 self.store_all(step, results)?;
             }
             Action::Fused { graph, group, code, derivatives } => {

@@ -1,18 +1,11 @@
-//! Loops over numbers that run as kernels: when a loop is worth compiling, and how its registers go in and out.
+//! A loop over numbers that can run as a kernel, and when that is worth it.
 //!
 //! A loop begins interpreted. Once it has done enough work it is compiled, and the kernel does the iterations that are left,
-//! from the registers as they are. What a kernel leaves undone the interpreter does, from the same registers.
+//! from the registers as they are. What a kernel leaves undone the interpreter does, from the same registers. Neither how such a
+//! loop is found nor how it runs is known here.
 
-use super::code::{Compiler, Context, Operand, Register, Step};
-use super::interpreter::{Machine, Values};
-use crate::backends::{self, Backend, RemainingLoop, ScalarKernel};
-use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
-use crate::lowering::scalars::pass::KERNEL;
-use crate::lowering::{Target, scalars};
-use crate::value::{List, Value};
-use smallvec::SmallVec;
-use std::sync::Arc;
+use super::code::{Operand, Register};
+use crate::backends::ScalarKernel;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Iterations that a loop runs interpreted before it is examined.
@@ -89,122 +82,4 @@ impl CompiledLoop {
         };
         self.enter_at.store(next, Ordering::Relaxed);
     }
-}
-
-impl Machine<'_> {
-    /// Begins the next iteration of a loop, or leaves it.
-    pub(super) fn iterate(
-        &mut self,
-        step: &Step,
-        counter: Register,
-        exit: usize,
-        compiled: Option<&CompiledLoop>,
-    ) -> Result<()> {
-        let most = self.operand(step, 0)?.to_int()?;
-        let goes_on = self.operand(step, 1)?.to_bool()?;
-        let iteration = self.read(counter)?.to_int()?;
-        if !goes_on || iteration >= most {
-            self.jump(exit);
-            return Ok(());
-        }
-        if let Some(compiled) = compiled.filter(|_| !self.is_watched())
-            && iteration >= compiled.enter_at()
-            && self.run_compiled(compiled, iteration, most)?
-        {
-            self.jump(exit);
-            return Ok(());
-        }
-        self.write(counter, Value::Int(iteration + 1))?;
-        self.store_all(step, [Value::Int(iteration)])
-    }
-
-    /// Lets a kernel do the iterations that are left; false where it does not.
-    fn run_compiled(&mut self, compiled: &CompiledLoop, iteration: i64, trips: i64) -> Result<bool> {
-        let mut lists: SmallVec<[List; 2]> = SmallVec::new();
-        for operand in &compiled.lists {
-            match self.look(operand)? {
-                Value::List(list) => lists.push(list),
-                // Nothing is known to be there yet.
-                _ => return Ok(false),
-            }
-        }
-        if !compiled.pays(iteration, trips, lists.iter().map(List::len).sum()) {
-            return Ok(false);
-        }
-        let carried: Values = compiled.carried.iter().map(|r| self.read(*r)).collect::<Result<_>>()?;
-        let outer: Values = compiled.outer.iter().map(|o| self.look(o)).collect::<Result<_>>()?;
-        let rest = RemainingLoop {
-            trips,
-            trip: iteration,
-            goes_on: true,
-            carried: &carried,
-            outer: &outer,
-            lists: &lists,
-        };
-        let done = compiled.kernel.run(&rest)?;
-        compiled.ran(iteration, done.is_some());
-        let Some(values) = done else { return Ok(false) };
-        for (register, value) in compiled.carried.iter().zip(values) {
-            self.write(*register, value)?;
-        }
-        Ok(true)
-    }
-}
-
-/// The kernel of a loop over numbers: that of the module which the loop names, or else its own, where there is a compiler.
-pub(super) fn compiled(
-    compiler: &Compiler<'_>,
-    op: OpId,
-    carried: &[Register],
-) -> Result<Option<Box<CompiledLoop>>> {
-    let (context, graph) = (compiler.context, compiler.graph);
-    let named = graph.attr(op, KERNEL).and_then(Attr::as_str).map(str::to_string);
-    let Some(backend) = backend(&context, named.is_some()) else { return Ok(None) };
-    let lowered = match scalars::lower(context.registry, graph, op) {
-        Ok(lowered) => lowered,
-        Err(error) if named.is_some() => return Err(error),
-        // What is not a loop over numbers.
-        Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let holders =
-        |values: Vec<ValueId>| values.into_iter().map(|v| compiler.holder(op, v)).collect::<Result<Vec<_>>>();
-    let outer = holders(lowered.outer.iter().map(|(value, _)| *value).collect())?;
-    let lists = holders(lowered.lists.iter().map(|list| list.value).collect())?;
-    let weight = weight(graph, op);
-    let name = named.clone().unwrap_or_else(|| format!("a loop of {}", compiler.code.name));
-    let mut kernel = ScalarKernel::new(name, lowered, backend, Arc::clone(context.fusion));
-    if let Some(name) = &named {
-        let function = context.module.function(name).ok_or_else(|| {
-            Diagnostic::verify(format!("a loop names the kernel '{name}', which the module does not have"))
-        })?;
-        kernel = kernel.with_kernel(&function.graph)?;
-    }
-    let parts = (carried.to_vec(), outer, lists);
-    Ok(Some(Box::new(CompiledLoop::new(kernel, parts, weight, named.is_some()))))
-}
-
-/// Whether loops over numbers run as kernels, and what runs them: None for what runs kernels on this computer. Without a
-/// compiler, only loops that were given kernels do.
-fn backend(context: &Context<'_>, given: bool) -> Option<Option<Arc<dyn Backend>>> {
-    match context.backend {
-        Some(backend) if backend.target() != Target::Gpu => {
-            (given || backend.compiles()).then(|| Some(Arc::clone(backend)))
-        }
-        _ => (given || backends::compiles()).then_some(None),
-    }
-}
-
-/// About how many steps an iteration of a loop takes: those of loops within count eightfold.
-fn weight(graph: &Graph, op: OpId) -> u64 {
-    let mut weight = 0u64;
-    let mut blocks: Vec<(BlockId, u64)> = graph.nested_blocks(op).iter().map(|block| (*block, 1)).collect();
-    while let Some((block, times)) = blocks.pop() {
-        for inner in graph.block_ops(block) {
-            weight = weight.saturating_add(times);
-            let within = if graph.kind(inner) == "prim::Loop" { times.saturating_mul(8) } else { times };
-            blocks.extend(graph.nested_blocks(inner).iter().map(|block| (*block, within)));
-        }
-    }
-    weight
 }

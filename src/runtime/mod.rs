@@ -15,6 +15,7 @@ mod device;
 mod executor;
 mod instance;
 mod interpreter;
+mod iterate;
 mod kept;
 mod kernels;
 mod loops;

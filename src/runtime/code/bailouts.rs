@@ -1,23 +1,13 @@
 //! Ways out of code: where a guard misses, the function goes on as other code, which is made of the bailout's template when that
 //! happens first.
 
-use super::{Action, Code, Compiler, Context, NOWHERE, Operand};
+use super::{Action, Code, Compiler, Context, Continuation, NOWHERE, Operand};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::profiling;
-use crate::ir::{Attr, Graph, OpId};
+use crate::ir::{Attr, OpId};
 use crate::passes;
 use crate::runtime::checks::GuardKind;
 use std::sync::{Arc, OnceLock};
-
-/// What is left of a function where a guard misses.
-pub(in crate::runtime) struct Continuation {
-    /// The graph that it is made of.
-    template: Arc<Graph>,
-    /// The place in it.
-    index: i64,
-    /// Made at the first miss.
-    code: OnceLock<Arc<Code>>,
-}
 
 impl Continuation {
     /// Its code. Fails where the template has no such place.

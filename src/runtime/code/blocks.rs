@@ -1,9 +1,8 @@
 //! Blocks of `prim::If` and `prim::Loop` as steps and jumps: what runs knows nothing of the tree.
 
-use super::{Action, Compiler, Holder, Operand, Register};
+use super::{Action, Compiler, Holder, Operand, Register, number_loops};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{BlockId, OpId, ValueId};
-use crate::runtime::loops as number_loops;
 use crate::value::Value;
 
 /// Blocks nested deeper are refused. They become jumps, which take no stack; passes walk them in stack that grows.

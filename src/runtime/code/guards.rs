@@ -2,19 +2,9 @@
 
 use super::sites::span_of;
 use super::{Action, Bound, Code, Compiler, Context};
-use crate::dialects::prim::profiling;
-use crate::ir::{Attr, OpId, Symbol, Type};
+use crate::ir::{Attr, OpId, Type};
 use crate::runtime::checks::{Check, GuardKind};
 use std::sync::Arc;
-
-/// What an op asks, if it gives what it is given and an answer.
-pub(super) fn kind(op: Symbol) -> Option<GuardKind> {
-    match op.as_str() {
-        profiling::TYPE_CHECK => Some(GuardKind::Types),
-        profiling::REQUIRES_GRAD_CHECK => Some(GuardKind::RequiresGrad),
-        _ => None,
-    }
-}
 
 impl<'a> Compiler<'a> {
     /// What code inside of this one is made for.
@@ -54,7 +44,7 @@ impl<'a> Compiler<'a> {
             self.graph.operands(op).iter().map(|value| format!("%{}", self.graph.display_name(*value)));
         let names: Vec<String> = names.collect();
         let expects: Vec<String> = types.iter().map(Type::to_string).collect();
-        let kind = kind(self.graph.kind(op)).unwrap_or(GuardKind::Types);
+        let kind = GuardKind::asked_by(self.graph.kind(op)).unwrap_or(GuardKind::Types);
         let check = self.guard(kind, (names.join(", "), expects.join(", ")), op, false);
         Action::Check(Box::new(bound), check)
     }

@@ -1,6 +1,6 @@
 //! Where steps come from: places in source, with the calls that they were inlined through.
 
-use super::Site;
+use super::steps::Site;
 use crate::diag::{Source, Span};
 use crate::ir::{Graph, LocationId, Place};
 
