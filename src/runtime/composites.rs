@@ -1,6 +1,6 @@
 //! Runs ops whose meaning is TorchScript text: the text is compiled when first needed and kept.
 
-use super::program::Program;
+use super::inner::{Inner, Setting};
 use super::traceback::RAISED;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Composites, Op, Outputs, Registry, Run};
@@ -18,7 +18,7 @@ static BUILTIN: LazyLock<Arc<ScriptComposites>> = LazyLock::new(|| {
 /// Compiled meanings by their text.
 pub struct ScriptComposites {
     registry: Arc<Registry>,
-    compiled: RwLock<HashMap<String, Program>>,
+    compiled: RwLock<HashMap<String, Arc<Inner>>>,
 }
 
 impl ScriptComposites {
@@ -35,17 +35,17 @@ impl ScriptComposites {
         ScriptComposites { registry, compiled: RwLock::default() }
     }
 
-    fn program(&self, name: &str, text: &str) -> Result<Program> {
+    fn program(&self, name: &str, text: &str) -> Result<Arc<Inner>> {
         if let Some(program) = self.compiled.read().get(text) {
-            return Ok(program.clone());
+            return Ok(Arc::clone(program));
         }
         let module =
             compile_source(&self.registry, &Source::new(format!("<{name}>"), text)).map_err(|d| {
                 let place = d.report().span.as_ref().map_or(0, |span| span.line_column().0);
                 Diagnostic::unsupported(format!("line {place} of {name} does not compile: {}", d.message()))
             })?;
-        let program = Program::with(module, None, Arc::clone(&self.registry));
-        self.compiled.write().insert(text.to_string(), program.clone());
+        let program = Inner::new(Arc::new(module), None, Arc::clone(&self.registry), Setting::default());
+        self.compiled.write().insert(text.to_string(), Arc::clone(&program));
         Ok(program)
     }
 }

@@ -4,9 +4,9 @@
 
 use super::arithmetic::Arithmetic;
 use super::code::{Action, Bound, Code, Continuation, Derivatives, NOWHERE, Operand, Register, Step};
+use super::inner::{Inner, Origins};
 use super::instance::is_instance;
 use super::loops::CompiledLoop;
-use super::program::{Inner, Origins};
 use super::tasks;
 use super::traceback;
 use crate::backends::FusedGroup;

@@ -2,8 +2,8 @@
 //! of its own arguments. No op is known here by name.
 
 use super::code::{Bound, Code, RegionCode};
+use super::inner::Inner;
 use super::interpreter::{Machine, execute};
-use super::program::Inner;
 use super::traceback;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::region::Blocks;

@@ -10,53 +10,11 @@ use crate::resources::budget::{self, Budget};
 use crate::resources::tasks;
 use crate::tensor::Tensor;
 use crate::value::{Dict, Tuple, Value};
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Why calls run without a plan while it is made.
-pub(super) const IN_BACKGROUND: &str = "its plan is being made in the background";
-
 /// Lists and tuples nested deeper are not copied.
 const MAX_DEPTH: usize = 16;
-
-/// How many plans of an executor are being made by other threads.
-#[derive(Default)]
-pub(super) struct Pending {
-    /// With the process that they are made in: one that was forked off has none of its threads.
-    count: Mutex<(u32, usize)>,
-    none: Condvar,
-}
-
-/// One of them, as long as it lives.
-struct Making(Arc<Pending>);
-
-impl Pending {
-    fn begin(self: &Arc<Pending>) -> Making {
-        let (process, mut count) = (std::process::id(), self.count.lock());
-        *count = (process, if count.0 == process { count.1 + 1 } else { 1 });
-        drop(count);
-        Making(Arc::clone(self))
-    }
-
-    /// Waits until there is none.
-    fn wait(&self) {
-        let mut count = self.count.lock();
-        while count.0 == std::process::id() && count.1 > 0 {
-            self.none.wait(&mut count);
-        }
-    }
-}
-
-impl Drop for Making {
-    fn drop(&mut self) {
-        let mut count = self.0.count.lock();
-        count.1 -= 1;
-        if count.1 == 0 {
-            self.0.none.notify_all();
-        }
-    }
-}
 
 impl Executor {
     /// Waits until no plan is being made by another thread.
@@ -66,7 +24,12 @@ impl Executor {
 
     /// Whether another thread makes the plan of a slot, from now on if need be. No where it is made, or where it is to be made by
     /// the call itself: other threads have no room, or the call was given what cannot be copied.
-    pub(super) fn is_left_to_others(&self, slot: &Arc<Slot>, call: &Call<'_>, run: &Run) -> bool {
+    pub(super) fn is_left_to_others(
+        self: &Arc<Executor>,
+        slot: &Arc<Slot>,
+        call: &Call<'_>,
+        run: &Run,
+    ) -> bool {
         if !run.plans_in_background() || slot.plan.get().is_some() {
             return false;
         }
@@ -81,13 +44,14 @@ impl Executor {
     }
 
     /// Begins to make the plan of a slot on another thread.
-    fn begin(&self, slot: &Arc<Slot>, call: &Call<'_>, run: &Run) -> bool {
+    fn begin(self: &Arc<Executor>, slot: &Arc<Slot>, call: &Call<'_>, run: &Run) -> bool {
         let copies = call.arguments.iter().map(|value| copied(value, 0)).collect::<Option<Vec<Value>>>();
-        let (Some(arguments), Ok(program)) = (copies, call.program.this()) else { return false };
+        let Some(arguments) = copies else { return false };
         if ArgumentSpec::of(&arguments, run) != ArgumentSpec::of(call.arguments, run) {
             return false;
         }
         let (slot, instance, name) = (Arc::clone(slot), call.instance.cloned(), call.function.name);
+        let (executor, program) = (Arc::clone(self), Arc::clone(call.program));
         let (grad, composites) = (run.grad_enabled(), run.known_composites());
         // What limits the call limits the making too, each by itself.
         let limits = budget::current().map(|budget| *budget.limits()).unwrap_or_default();
@@ -95,7 +59,7 @@ impl Executor {
         tasks::offer(Box::new(move || {
             let _making = making;
             let function = program.module.functions.get(&name);
-            let (Some(executor), Some(function)) = (program.executor(), function) else { return };
+            let Some(function) = function else { return };
             let run = Run::silent();
             run.set_grad_enabled(grad);
             if let Some(composites) = composites {

@@ -1,6 +1,6 @@
 //! Plans that other threads make.
 
-use super::background::IN_BACKGROUND;
+use super::pending::IN_BACKGROUND;
 use crate::dialects::{Registry, Run};
 use crate::frontend::script::compile_source;
 use crate::runtime::Program;

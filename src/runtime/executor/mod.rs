@@ -21,45 +21,49 @@ mod making;
 mod open;
 #[cfg(test)]
 mod open_tests;
+mod optimize;
 mod origins;
 mod parts;
+mod pending;
+mod plan;
 mod recording;
 mod replay;
 mod results;
 mod spec;
 mod state;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod updates;
 
-pub use build::Plan;
 pub use counters::PlanReport;
 pub use making::{Making, Stage};
+pub use plan::Plan;
 pub use spec::ArgumentSpec;
 pub(super) use spec::refined;
 pub use state::PlanState;
 
 use super::checks::{Asked, Forced};
 use super::code;
+use super::inner::Inner;
 use super::packed::Packed;
-use super::program::Inner;
 use crate::backends::cache::{self, DiskCache};
 use crate::diag::{Result, Span};
 use crate::dialects::{Contract, GraphId, Run};
 use crate::ir::{Function, Graph, Module, Symbol, Type};
 use crate::passes::{self, Pipeline};
 use crate::value::{Object, Value};
-use background::{IN_BACKGROUND, Pending};
-use build::Subject;
 use counters::PlanCounters;
 use hashbrown::HashMap;
 use open::{OpenSpec, Shape};
 use parking_lot::{Mutex, RwLock};
+use pending::{IN_BACKGROUND, Pending};
 use spec::{Kind, Words};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use subject::Subject;
 
 /// Plans of a function that may be given up before a kind of arguments must come back to get one: building one a call would
 /// cost more than plans save.
@@ -170,7 +174,7 @@ struct Slot {
 
 /// A call as the executor sees it.
 pub(super) struct Call<'a> {
-    pub(super) program: &'a Inner,
+    pub(super) program: &'a Arc<Inner>,
     pub(super) module: &'a Module,
     pub(super) function: &'a Function,
     /// The receiver, where the function is a method.
@@ -259,7 +263,7 @@ impl Executor {
 
     /// The plan that a call runs, built where there is none yet. None where the call runs without one, which is counted.
     /// Fails only where the run must end.
-    pub(super) fn plan(&self, call: &Call<'_>, run: &Run) -> Result<Option<Arc<Plan>>> {
+    pub(super) fn plan(self: &Arc<Executor>, call: &Call<'_>, run: &Run) -> Result<Option<Arc<Plan>>> {
         if let Some(reason) = refusal(call, run) {
             self.counters.unplanned(reason);
             return Ok(None);
@@ -324,7 +328,7 @@ impl Executor {
     }
 
     /// Why a call runs without the plan of its slot, which is not made yet, and not by this call.
-    fn not_yet(&self, slot: &Arc<Slot>, call: &Call<'_>, run: &Run) -> Option<&'static str> {
+    fn not_yet(self: &Arc<Executor>, slot: &Arc<Slot>, call: &Call<'_>, run: &Run) -> Option<&'static str> {
         if slot.is_early(run) {
             return Some(EARLY);
         }
@@ -332,7 +336,14 @@ impl Executor {
     }
 
     /// The plan for open sizes that a call may run, made where it is due.
-    fn opened(&self, plans: &Plans, shape: &Shape, own: usize, call: &Call<'_>, run: &Run) -> Result<Opened> {
+    fn opened(
+        self: &Arc<Executor>,
+        plans: &Plans,
+        shape: &Shape,
+        own: usize,
+        call: &Call<'_>,
+        run: &Run,
+    ) -> Result<Opened> {
         let kind = |open: &OpenSpec| self.kind_of(open, call, run);
         let open = plans.find_open(shape).or_else(|| plans.open(shape, own, &kind, call, &self.counters));
         let Some(slot) = open else { return Ok(Opened::Nothing) };

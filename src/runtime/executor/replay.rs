@@ -3,12 +3,12 @@
 //! host one launch. What a plan does on the host would not be done again; plans of which that is not known to be nothing are
 //! not recorded.
 
-use super::build::Plan;
 use crate::analysis::facts;
 use crate::backends::{Backend, Recorded};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Effects, Registry, fusion};
 use crate::ir::Graph;
+use crate::runtime::code::Code;
 use crate::tensor::{DType, DeviceBuffer, Layout, Storage, Tensor, impatiently};
 use crate::value::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ impl Replay {
     /// on other arguments.
     pub(in crate::runtime) fn call(
         &self,
-        plan: &Plan,
+        plan: (&Graph, &Code),
         backend: &dyn Backend,
         (arguments, registry): (&[Value], &Registry),
         execute: &mut dyn FnMut(Vec<Value>) -> Result<Value>,
@@ -119,7 +119,7 @@ fn tensors(values: &[Value]) -> Vec<&Tensor> {
 
 /// Records the work of a call; the inner error says why it is not.
 fn record(
-    plan: &Plan,
+    plan: (&Graph, &Code),
     backend: &dyn Backend,
     (arguments, registry): (&[Value], &Registry),
     execute: &mut dyn FnMut(Vec<Value>) -> Result<Value>,
@@ -181,15 +181,15 @@ fn parts(answer: Value) -> Result<(bool, Vec<Tensor>)> {
 }
 
 /// Why the work of a plan cannot be recorded, as far as it is known beforehand.
-fn refuses(plan: &Plan, arguments: &[Value], registry: &Registry) -> Option<String> {
+fn refuses((graph, code): (&Graph, &Code), arguments: &[Value], registry: &Registry) -> Option<String> {
     let receivers = usize::from(matches!(arguments.first(), Some(Value::Object(_))));
     if !arguments[receivers..].iter().all(|value| matches!(value, Value::Tensor(t) if t.is_plain())) {
         return Some("it takes something else than tensors".to_string());
     }
-    if !plan.code.guards.is_empty() {
+    if !code.guards.is_empty() {
         return Some("it asks for types while it runs".to_string());
     }
-    does_more(&plan.graph, registry)
+    does_more(graph, registry)
 }
 
 /// The first op of a graph that does, or may do, something besides computing its results from its operands.

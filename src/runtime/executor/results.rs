@@ -4,8 +4,8 @@
 //! themselves, as it does where a program is run op by op. It does not know how the graph is differentiated.
 
 use super::super::code::{self, Code};
+use super::super::inner::Inner;
 use super::super::interpreter::execute;
-use super::super::program::Inner;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Family, Registry, Run, resolve};
 use crate::ir::{Graph, OpId, ValueId};

@@ -4,7 +4,7 @@
 //!
 //! That is what the program does only where no other argument shares the memory of one that is written to: each call asks.
 
-use super::Subject;
+use super::subject::Subject;
 use crate::analysis::facts;
 use crate::dialects::fusion;
 use crate::ir::{Graph, OpId, ValueDef, ValueId};
