@@ -6,9 +6,9 @@
 
 pub(super) use super::code::Derivatives;
 use super::code::{BackwardKind, BuiltBackward, Code, CompiledBackward};
-use super::executor::{ArgumentSpec, refined};
 use super::inner::Inner;
 use super::interpreter::execute;
+use super::spec::{ArgumentSpec, refined};
 use crate::autodiff::{self, Wanted};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Outputs, Region, Run};

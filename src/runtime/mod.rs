@@ -25,6 +25,7 @@ mod packed;
 mod program;
 mod regions;
 mod python_repr;
+mod spec;
 mod tasks;
 #[cfg(test)]
 mod backend_tests;
@@ -61,8 +62,9 @@ pub use checks::{GuardKind, GuardState, Miss};
 pub use composites::ScriptComposites;
 pub use debug_state::{DebugState, FunctionState};
 pub use derivatives::typed;
-pub use executor::{ArgumentSpec, Making, PlanReport, PlanState, Stage};
+pub use executor::{Making, PlanReport, PlanState, Stage};
 pub use inner::Origins;
 pub use instance::is_instance;
 pub use kept::{Keeper, Origin};
 pub use program::{Program, graph_function, prepare, run_graph};
+pub use spec::ArgumentSpec;

@@ -108,7 +108,7 @@ fn encode(value: &Value, words: &mut Words, tensor: &mut impl FnMut(&Tensor, &mu
         Value::Complex(_) => 4,
         Value::Bool(_) => 5,
         Value::Str(_) => 6,
-        // Lists with tensors that require grad become operands item by item (`parts.rs`).
+        // Lists with tensors that require grad become operands item by item (`executor/parts.rs`).
         Value::List(list) if depth < MAX_DEPTH && requires_grad(value) => {
             let items = list.items();
             words.push(17 | (items.len() as u64) << 8);
