@@ -26,8 +26,8 @@ from ._tensors import (
     Size, as_tensor, enable_grad, from_dlpack, from_numpy, function as _function, is_tensor, no_grad, ops,
     sized as _sized, tensor,
 )  # fmt: skip
-from ._tensors import DTYPES as _DTYPES
-from ._tensors import dtype_of as _dtype_of
+from ._dtypes import DTYPES as _DTYPES
+from ._dtypes import dtype_of as _dtype_of
 from ._containers import ScriptDict, ScriptList
 from ._numbers import finfo, iinfo
 from ._random import Generator, manual_seed

@@ -8,6 +8,8 @@ from typing import Any, Callable, Iterable
 
 from . import _flambeau
 from ._source import function_text
+from ._tensors import function as of_path
+from ._terms import Term, operand, term
 
 __all__ = ["Dialect", "Rule", "RuleError", "Term", "create_function", "dialect", "op", "pass_", "passes", "pipeline", "rule", "run_passes", "term"]
 
@@ -60,80 +62,6 @@ class RuleError(ValueError):
         self.counterexample = counterexample
 
 
-class Term:
-    """A side of a rule: ops over variables. Operators, methods and the functions of `flambeau` and `flambeau.ops` make terms of terms."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def __getattr__(self, name: str) -> Callable[..., "Term"]:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return lambda *args, **kwargs: applied(f"aten::{name}", (self, *args), kwargs)
-
-    def __getitem__(self, n: int) -> "Term":
-        if not isinstance(n, int):
-            raise TypeError("the n-th result of an op is term[n]; a slice is flambeau.ops.aten.slice(...)")
-        return Term(f"{self.text}.{n}")
-
-    def __iter__(self) -> Any:
-        raise TypeError("a term has as many results as its op: take them by number, term[0]")
-
-    def __bool__(self) -> bool:
-        raise TypeError("a term has no truth value: conditions are text after the two sides, 'is_float(?x)'")
-
-
-def term(text: str) -> Term:
-    """A term as rule files have it: `term("?xs...")`, `term("(?a + 1)")`."""
-    return Term(text)
-
-
-def _operator(name: str, swapped: bool = False) -> Callable[..., Term]:
-    def made(self: Term, *others: Any) -> Term:
-        args = (*others, self) if swapped else (self, *others)
-        return applied(f"aten::{name}", args, {})
-
-    return made
-
-
-for _python, _op in {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "remainder",
-    "pow": "pow", "matmul": "matmul", "and": "__and__", "or": "__or__", "xor": "__xor__",
-}.items():  # fmt: skip
-    setattr(Term, f"__{_python}__", _operator(_op))
-    setattr(Term, f"__r{_python}__", _operator(_op, swapped=True))
-for _python, _op in {"neg": "neg", "abs": "abs", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "invert": "bitwise_not"}.items():
-    setattr(Term, f"__{_python}__", _operator(_op))
-
-
-def _operand(value: Any) -> str:
-    if isinstance(value, Term):
-        return value.text
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_operand, value))}]"
-    if isinstance(value, _flambeau.dtype):
-        return str(value).removeprefix("torch.")
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if value is None or isinstance(value, (bool, int, float)):
-        return repr(value)
-    raise TypeError(f"a rule cannot speak of {value!r}")
-
-
-def applied(kind: str, args: Iterable[Any], kwargs: dict[str, Any]) -> Term:
-    """A call of an op in a rule."""
-    parts = [*map(_operand, args), *(f"{name}={_operand(value)}" for name, value in kwargs.items())]
-    return Term(f"{kind}({', '.join(parts)})")
-
-
-def is_term(args: Iterable[Any]) -> bool:
-    """Whether a call is one in a rule."""
-    return any(isinstance(x, Term) or isinstance(x, (list, tuple)) and is_term(x) for x in args)
-
-
 class Rule:
     """A rule that was checked and is applied by `simplify`."""
 
@@ -159,7 +87,7 @@ def _rule_text(function: Callable[..., Any], contract: str) -> tuple[str, str]:
     sides = function(*(Term(f"?{p}") for p in parameters))
     if not isinstance(sides, tuple) or len(sides) not in (2, 3):
         raise TypeError(f"rule {name} gives its left side, its right side and, if it has one, its condition")
-    left, right = map(_operand, sides[:2])
+    left, right = map(operand, sides[:2])
     for parameter in parameters.values():
         type_name = _type_name(parameter.annotation)
         mark = f"?{parameter.name}"
@@ -280,8 +208,6 @@ class Dialect:
 
 def _op(namespace: str, function: Callable[..., Any]) -> Any:
     """The op as a function, with the docstring of the one that it came from."""
-    from ._tensors import function as of_path
-
     made = of_path(f"torch.ops.{namespace}.{function.__name__}")
     made.__doc__ = function.__doc__
     return made

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Sequence
 
 from . import _flambeau
 from ._debug_state import GraphExecutorState
+from ._dtypes import DTYPES
 from ._explain import framed
 from ._flambeau import Graph, Program, Tensor
 from ._torch_module import ScriptMeta, fx_call, nn, run_hooked
@@ -693,8 +694,6 @@ class ScriptModule(metaclass=ScriptMeta):
             if str(word) in ("cpu", "None") or isinstance(word, bool):
                 continue
             name = str(word).removeprefix("torch.")
-            from ._tensors import DTYPES
-
             if name in DTYPES and name in ("float16", "float32", "float64", "bfloat16"):
                 return self._floats({"float16": "half", "float32": "float", "float64": "double"}.get(name, name))
             raise RuntimeError(f"modules stay on the cpu: '{word}' is not supported")

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ._dtypes import DTYPES
 from ._flambeau import Tensor, grad_enabled
 from ._names import CompilerError, Scope, scope_number, unique_name
 
@@ -81,8 +82,6 @@ class _Called:
 
 
 def _dtype(code: int) -> Any:
-    from ._tensors import DTYPES
-
     for name, own in DTYPES.items():
         if own.code == code:
             return _DTYPES[name]

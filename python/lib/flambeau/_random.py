@@ -11,6 +11,7 @@ import threading
 from typing import Any, Iterator
 
 from . import _flambeau
+from ._dtypes import DTYPES
 
 _WORDS = 624
 _local = threading.local()
@@ -50,8 +51,6 @@ class Generator:
 
     def get_state(self) -> _flambeau.Tensor:
         """Its state: bytes."""
-        from ._tensors import DTYPES
-
         return _flambeau.tensor_from_bytes(self._state, DTYPES["uint8"], [len(self._state)])
 
     def set_state(self, state: Any) -> "Generator":

@@ -6,9 +6,10 @@ import contextlib
 from typing import Any, Callable, Iterator
 
 from . import _flambeau
-from ._extend import applied, is_term
+from ._dtypes import dtype_of
 from ._flambeau import Tensor, call_op, from_array, tensor_of
 from ._random import Generator
+from ._terms import applied, is_term
 
 __all__ = ["Size", "tensor", "as_tensor", "from_numpy", "from_dlpack", "is_tensor", "no_grad", "enable_grad"]
 
@@ -40,14 +41,6 @@ def restore(data: bytes, dtype: str, sizes: list[int], requires_grad: bool) -> T
     if requires_grad:
         made.requires_grad_(True)
     return made
-
-
-DTYPES = dict(_flambeau.all_dtypes())
-
-
-def dtype_of(name: str) -> _flambeau.dtype:
-    """The dtype of a name: `float32`."""
-    return DTYPES[name]
 
 
 def _on(made: Tensor, device: Any) -> Tensor:

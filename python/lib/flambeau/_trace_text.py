@@ -12,10 +12,10 @@ import sys
 from typing import Any, Iterator
 
 from . import _flambeau
+from ._dtypes import DTYPES
 from ._flambeau import Tensor
 from ._names import Scope, is_tensor
 from ._sizes import TracedFloat, TracedInt, plain, remembered
-from ._tensors import DTYPES
 from ._torch_objects import is_torch_object
 
 
