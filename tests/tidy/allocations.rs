@@ -71,7 +71,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/dialects/shapes/views.rs", 1, FEW),
     ("src/eval/register.rs", 4, PART),
     ("src/frontend/archive/emit.rs", 1, HELD),
-    ("src/frontend/archive/load.rs", 1, ASKED),
+    ("src/frontend/archive/objects.rs", 1, ASKED),
     ("src/frontend/archive/mobile/steps.rs", 1, BOUND),
     ("src/frontend/archive/pickle/machine.rs", 1, BOUND),
     ("src/frontend/archive/zip.rs", 1, BOUND),

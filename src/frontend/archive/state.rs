@@ -1,10 +1,12 @@
 //! Files of `torch.save`: dictionaries, lists, numbers, text and tensors, without code. `torch.load` reads what is written here,
 //! and what it writes of such values is read here; as everywhere, nothing in a file is executed.
 
-use super::load::Builder;
+use super::content::Bytes;
+use super::limits::Limits;
+use super::objects::Builder;
+use super::opened::Archive;
 use super::save::Tree;
 use super::write::Writer;
-use super::{Archive, Bytes, Limits};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::ir::Module;

@@ -257,6 +257,18 @@ pub(super) fn least_version(registry: &Registry, module: &Module) -> u64 {
     version
 }
 
+/// Code that was compiled with the operators of the archive's version, with those of today.
+pub(super) fn upgraded(
+    registry: &Arc<Registry>,
+    mut module: Module,
+    versioned: &Arc<Registry>,
+) -> Result<Module> {
+    if !Arc::ptr_eq(versioned, registry) {
+        apply(&mut module, versioned, registry)?;
+    }
+    Ok(module)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,44 +5,46 @@ use super::schema::{Argument, Graph, NamedArgument};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, BlockId, OpId, Type, ValueId};
 
-/// Emits a call of a higher-order operator.
-pub(super) fn call(nodes: &mut Nodes<'_>, name: &str, inputs: &[NamedArgument]) -> Result<Vec<ValueId>> {
-    let args: Vec<&Argument> = inputs.iter().map(|input| &input.arg).collect();
-    match (name, args.as_slice()) {
-        ("cond", [condition, Argument::Graph(then), Argument::Graph(otherwise), rest @ ..]) => {
-            let operands = operands(nodes, rest)?;
-            let condition = nodes.free(condition)?;
-            branch(nodes, condition, (&then.graph, &otherwise.graph), &operands)
+impl Nodes<'_> {
+    /// Emits a call of a higher-order operator.
+    pub(super) fn higher_order(&mut self, name: &str, inputs: &[NamedArgument]) -> Result<Vec<ValueId>> {
+        let args: Vec<&Argument> = inputs.iter().map(|input| &input.arg).collect();
+        match (name, args.as_slice()) {
+            ("cond", [condition, Argument::Graph(then), Argument::Graph(otherwise), rest @ ..]) => {
+                let operands = operands(self, rest)?;
+                let condition = self.free(condition)?;
+                branch(self, condition, (&then.graph, &otherwise.graph), &operands)
+            }
+            ("while_loop", [Argument::Graph(condition), Argument::Graph(body), carried, rest @ ..]) => {
+                let carried = operands(self, &[*carried])?;
+                let rest = operands(self, rest)?;
+                repeat(self, (&condition.graph, &body.graph), &carried, &rest)
+            }
+            ("map_impl", [Argument::Graph(body), over, rest @ ..]) => {
+                let (over, rest) = (operands(self, &[*over])?, operands(self, rest)?);
+                scan(self, &body.graph, &[], &over, &rest)
+            }
+            ("scan", [Argument::Graph(body), start, over, rest @ ..]) => {
+                let (start, over) = (operands(self, &[*start])?, operands(self, &[*over])?);
+                let rest = operands(self, rest)?;
+                scan(self, &body.graph, &start, &over, &rest)
+            }
+            ("wrap_with_set_grad_enabled", [enabled, Argument::Graph(body), rest @ ..]) => {
+                let operands = operands(self, rest)?;
+                let enabled = self.free(enabled)?;
+                let before = self.by_types("aten::is_grad_enabled", &[], None)?;
+                self.emitter.emit("aten::set_grad_enabled", &[enabled], &[]);
+                let results = self.inner(&body.graph, &operands)?;
+                self.emitter.emit("aten::set_grad_enabled", &[before], &[]);
+                Ok(results)
+            }
+            ("wrap_with_autocast", [_, _, Argument::Bool(false), _, Argument::Graph(body), rest @ ..])
+            | ("invoke_subgraph", [Argument::Graph(body), Argument::String(_), rest @ ..]) => {
+                let operands = operands(self, rest)?;
+                self.inner(&body.graph, &operands)
+            }
+            _ => Err(Diagnostic::unsupported("this higher-order operator, or this form of it")),
         }
-        ("while_loop", [Argument::Graph(condition), Argument::Graph(body), carried, rest @ ..]) => {
-            let carried = operands(nodes, &[*carried])?;
-            let rest = operands(nodes, rest)?;
-            repeat(nodes, (&condition.graph, &body.graph), &carried, &rest)
-        }
-        ("map_impl", [Argument::Graph(body), over, rest @ ..]) => {
-            let (over, rest) = (operands(nodes, &[*over])?, operands(nodes, rest)?);
-            scan(nodes, &body.graph, &[], &over, &rest)
-        }
-        ("scan", [Argument::Graph(body), start, over, rest @ ..]) => {
-            let (start, over) = (operands(nodes, &[*start])?, operands(nodes, &[*over])?);
-            let rest = operands(nodes, rest)?;
-            scan(nodes, &body.graph, &start, &over, &rest)
-        }
-        ("wrap_with_set_grad_enabled", [enabled, Argument::Graph(body), rest @ ..]) => {
-            let operands = operands(nodes, rest)?;
-            let enabled = nodes.free(enabled)?;
-            let before = nodes.by_types("aten::is_grad_enabled", &[], None)?;
-            nodes.emitter.emit("aten::set_grad_enabled", &[enabled], &[]);
-            let results = nodes.inner(&body.graph, &operands)?;
-            nodes.emitter.emit("aten::set_grad_enabled", &[before], &[]);
-            Ok(results)
-        }
-        ("wrap_with_autocast", [_, _, Argument::Bool(false), _, Argument::Graph(body), rest @ ..])
-        | ("invoke_subgraph", [Argument::Graph(body), Argument::String(_), rest @ ..]) => {
-            let operands = operands(nodes, rest)?;
-            nodes.inner(&body.graph, &operands)
-        }
-        _ => Err(Diagnostic::unsupported("this higher-order operator, or this form of it")),
     }
 }
 

@@ -3,8 +3,7 @@
 //! to the operators.
 
 use super::nodes::Nodes;
-use super::schema::{Constant, Graph, Range, SymInt};
-use super::signature::attr;
+use super::schema::{Constant, Float, Graph, Range, SymInt};
 use crate::diag::Result;
 use crate::ir::{Attr, Type, ValueId};
 use hashbrown::HashMap;
@@ -137,4 +136,15 @@ fn symbol(expression: &str) -> Option<&str> {
     let rest = expression.strip_prefix("Symbol('")?;
     let (name, rest) = rest.split_once('\'')?;
     (rest.ends_with(')') && !rest[..rest.len() - 1].contains(['(', ')'])).then_some(name)
+}
+
+/// A constant as an attribute.
+pub(super) fn attr(constant: &Constant) -> Attr {
+    match constant {
+        Constant::None(_) => Attr::None,
+        Constant::Int(n) => Attr::Int(*n),
+        Constant::Float(Float(x)) => Attr::Float(*x),
+        Constant::String(text) => Attr::Str(text.as_str().into()),
+        Constant::Bool(b) => Attr::Bool(*b),
+    }
 }

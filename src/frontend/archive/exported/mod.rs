@@ -15,9 +15,10 @@ mod signature;
 mod tree;
 mod weights;
 
-use super::Archive;
 use super::emit::Emitter;
-use super::load::Model;
+use super::format::model_name;
+use super::model::Model;
+use super::opened::Archive;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::ir::{Argument as Formal, Function, Graph, Module, Schema, Symbol, Type};
@@ -29,6 +30,7 @@ use schema::{InputSpec, OutputSpec, Program};
 use signature::{Unpacker, arguments, inputs, leaves, pack, write_back};
 use std::sync::Arc;
 use tree::Tree;
+pub use weights::OutlinedTensor;
 use weights::Weights;
 
 /// The model that is meant where a file has several.
@@ -42,11 +44,6 @@ pub fn is_exported(archive: &Archive) -> bool {
 /// Names of the models in an archive.
 pub fn models(archive: &Archive) -> impl Iterator<Item = &str> {
     archive.names().filter_map(model_name)
-}
-
-/// The name of the model that an entry is.
-pub(super) fn model_name(entry: &str) -> Option<&str> {
-    entry.strip_prefix("models/")?.strip_suffix(".json")
 }
 
 /// Builds the model of an archive.
@@ -238,21 +235,4 @@ pub struct Outline {
     pub tensors: Vec<OutlinedTensor>,
     /// Targets of the graph's nodes, each with its number of calls, in order of first use.
     pub operators: IndexMap<String, usize>,
-}
-
-/// A tensor of an exported program.
-#[derive(Debug)]
-pub struct OutlinedTensor {
-    /// Qualified name.
-    pub name: String,
-    /// Whether it is a parameter, and no buffer or constant.
-    pub is_parameter: bool,
-    /// Element type.
-    pub dtype: crate::tensor::DType,
-    /// Sizes.
-    pub sizes: Vec<i64>,
-    /// Strides, in elements.
-    pub strides: Vec<i64>,
-    /// Name of the archive's entry.
-    pub entry: String,
 }

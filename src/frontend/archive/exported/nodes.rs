@@ -1,10 +1,10 @@
 //! Nodes of an exported graph as ops. A node names its operator with the overload, and its arguments as the operator's schema
 //! has them; higher-order operators are in [`super::control`].
 
+use super::codes;
 use super::schema::{
     Argument, Float, Graph, Node, OptionalTensor, SymBoolArgument, SymFloatArgument, SymIntArgument,
 };
-use super::{codes, control, operators};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Op, matches};
 use crate::frontend::archive::emit::Emitter;
@@ -78,11 +78,11 @@ impl<'a> Nodes<'a> {
 
     fn node(&mut self, node: &Node) -> Result<()> {
         let Some(path) = node.target.strip_prefix("torch.ops.") else {
-            let outputs = operators::call(self, node)?;
+            let outputs = self.on_numbers(node)?;
             return self.results(&node.outputs, &outputs);
         };
         if let Some(name) = path.strip_prefix("higher_order.") {
-            let outputs = control::call(self, name, &node.inputs)?;
+            let outputs = self.higher_order(name, &node.inputs)?;
             return self.results(&node.outputs, &outputs);
         }
         let mut parts = path.split('.');

@@ -38,33 +38,35 @@ const OPERATORS: &[(&str, &str)] = &[
     ("torch._sym_sqrt", "aten::sqrt"),
 ];
 
-/// Emits a call of an operator on numbers.
-pub(super) fn call(nodes: &mut Nodes<'_>, node: &Node) -> Result<Vec<ValueId>> {
-    let operands =
-        node.inputs.iter().map(|input| nodes.free(&input.arg)).collect::<Result<Vec<ValueId>>>()?;
-    let wanted = node.outputs.first().and_then(type_of);
-    match (node.target.as_str(), operands.as_slice()) {
-        ("_operator.pos", [value]) => return Ok(vec![*value]),
-        ("torch.sym_ite", [condition, then, otherwise]) => {
-            return choose(nodes, *condition, (*then, *otherwise)).map(|value| vec![value]);
+impl Nodes<'_> {
+    /// Emits a call of an operator on numbers.
+    pub(super) fn on_numbers(&mut self, node: &Node) -> Result<Vec<ValueId>> {
+        let operands =
+            node.inputs.iter().map(|input| self.free(&input.arg)).collect::<Result<Vec<ValueId>>>()?;
+        let wanted = node.outputs.first().and_then(type_of);
+        match (node.target.as_str(), operands.as_slice()) {
+            ("_operator.pos", [value]) => return Ok(vec![*value]),
+            ("torch.sym_ite", [condition, then, otherwise]) => {
+                return choose(self, *condition, (*then, *otherwise)).map(|value| vec![value]);
+            }
+            // What is an int already.
+            ("torch.sym_int" | "math.trunc", [value]) if *self.emitter.graph.ty(*value) == Type::int() => {
+                return Ok(vec![*value]);
+            }
+            _ => {}
         }
-        // What is an int already.
-        ("torch.sym_int" | "math.trunc", [value]) if *nodes.emitter.graph.ty(*value) == Type::int() => {
-            return Ok(vec![*value]);
+        let name = OPERATORS.iter().find(|(target, _)| *target == node.target).map(|(_, name)| *name);
+        let Some(name) = name else {
+            return Err(Diagnostic::unsupported(format!("`{}` in an exported program", node.target)));
+        };
+        // Powers of ints are ints in Python, but floats in a program: they are exact below 2^53, as all sizes are.
+        let are_ints = operands.iter().all(|value| *self.emitter.graph.ty(*value) == Type::int());
+        if name == "aten::pow" && are_ints && wanted != Some(Type::float()) {
+            let power = self.by_types(name, &operands, Some(&Type::float()))?;
+            return self.by_types("aten::Int", &[power], Some(&Type::int())).map(|value| vec![value]);
         }
-        _ => {}
+        self.by_types(name, &operands, wanted.as_ref()).map(|value| vec![value])
     }
-    let name = OPERATORS.iter().find(|(target, _)| *target == node.target).map(|(_, name)| *name);
-    let Some(name) = name else {
-        return Err(Diagnostic::unsupported(format!("`{}` in an exported program", node.target)));
-    };
-    // Powers of ints are ints in Python, but floats in a program: they are exact below 2^53, as all sizes are.
-    let are_ints = operands.iter().all(|value| *nodes.emitter.graph.ty(*value) == Type::int());
-    if name == "aten::pow" && are_ints && wanted != Some(Type::float()) {
-        let power = nodes.by_types(name, &operands, Some(&Type::float()))?;
-        return nodes.by_types("aten::Int", &[power], Some(&Type::int())).map(|value| vec![value]);
-    }
-    nodes.by_types(name, &operands, wanted.as_ref()).map(|value| vec![value])
 }
 
 /// One of two values.

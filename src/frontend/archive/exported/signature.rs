@@ -1,9 +1,9 @@
 //! The arguments and results of an exported program as its caller sees them: nested as they were when it was exported. What
 //! was constant then is checked at each call, as PyTorch does it.
 
-use super::guards::Guards;
+use super::guards::{Guards, attr};
 use super::nodes::{Nodes, name_of, type_of};
-use super::schema::{Argument, Constant, Float, Graph, InputSpec};
+use super::schema::{Argument, Constant, Graph, InputSpec};
 use super::tree::{Key, Tree};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Argument as Formal, Attr, Symbol, Type, ValueId};
@@ -303,16 +303,5 @@ fn key_type(pairs: &[(Key, Tree)]) -> Result<Type> {
         (true, _) => Ok(Type::str()),
         (_, false) => Ok(Type::int()),
         _ => Err(Diagnostic::unsupported("a dictionary with texts and numbers as keys")),
-    }
-}
-
-/// A constant as an attribute.
-pub(super) fn attr(constant: &Constant) -> Attr {
-    match constant {
-        Constant::None(_) => Attr::None,
-        Constant::Int(n) => Attr::Int(*n),
-        Constant::Float(Float(x)) => Attr::Float(*x),
-        Constant::String(text) => Attr::Str(text.as_str().into()),
-        Constant::Bool(b) => Attr::Bool(*b),
     }
 }

@@ -1,16 +1,33 @@
 //! The tensors of an exported program: raw elements, with sizes and strides in a table of their own. Tensors that share an
 //! entry share their storage.
 
+use super::codes;
 use super::schema::{Payload, PayloadConfig, parse};
-use super::{OutlinedTensor, codes};
 use crate::diag::{Diagnostic, Result};
-use crate::frontend::archive::Archive;
-use crate::tensor::{Dims, Layout, Storage, Tensor};
+use crate::frontend::archive::opened::Archive;
+use crate::tensor::{DType, Dims, Layout, Storage, Tensor};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// Folders of tensors: parameters and buffers that are saved with the model, and all others.
 const FOLDERS: [&str; 2] = ["weights", "constants"];
+
+/// A tensor of an exported program.
+#[derive(Debug)]
+pub struct OutlinedTensor {
+    /// Qualified name.
+    pub name: String,
+    /// Whether it is a parameter, and no buffer or constant.
+    pub is_parameter: bool,
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes.
+    pub sizes: Vec<i64>,
+    /// Strides, in elements.
+    pub strides: Vec<i64>,
+    /// Name of the archive's entry.
+    pub entry: String,
+}
 
 /// The tensors of a model by qualified name.
 pub(super) struct Weights<'a> {
@@ -87,7 +104,7 @@ pub(super) fn outline(archive: &Archive, model: &str) -> Result<Vec<OutlinedTens
 }
 
 /// Dtype, layout, and whether gradients are recorded.
-fn about(name: &str, payload: &Payload) -> Result<(crate::tensor::DType, Layout, bool)> {
+fn about(name: &str, payload: &Payload) -> Result<(DType, Layout, bool)> {
     let meta = match &payload.tensor_meta {
         Some(meta) if !payload.use_pickle => meta,
         _ => {

@@ -1,6 +1,6 @@
 //! The methods of a flatbuffer, as the tree that `bytecode.pkl` would hold. It knows nothing of what instructions do.
 
-use super::Nodes;
+use super::nodes::Nodes;
 use super::table::Table;
 use super::values::Values;
 use crate::diag::{Diagnostic, Result};

@@ -5,14 +5,16 @@
 //! The schema is PyTorch's `mobile_bytecode.fbs`; fields are named by their number in it.
 
 mod methods;
+mod nodes;
 mod table;
 mod values;
 
 use super::limits::Limits;
-use super::pickle::{Node, NodeId, Pickle};
+use super::pickle::{Node, Pickle};
 use super::zip::{Directory, Entry, Method};
 use crate::diag::{Diagnostic, Result};
 use indexmap::IndexMap;
+use nodes::Nodes;
 use table::{Buffer, Table};
 
 /// What a file holds: bytes by name, trees by the name of the pickle that they stand for, the version of operators.
@@ -58,46 +60,6 @@ fn read_module(file: &[u8], limits: &Limits) -> Result<Contents> {
     trees.insert("data.pkl", Pickle::from_nodes(nodes.nodes, root, limits)?);
     let version = u64::from(module.u32(10)?);
     Ok(Contents { directory: Directory { root: "model".into(), entries }, trees, version })
-}
-
-/// Values on their way into trees, within the budget of the file: its tables may share what a tree repeats.
-struct Nodes {
-    nodes: Vec<Node>,
-    left: u64,
-}
-
-impl Nodes {
-    fn add(&mut self, node: Node) -> Result<NodeId> {
-        let mut children = 0;
-        node.children(|_| children += 1);
-        let text = if let Node::Str(text) = &node { text.len() as u64 } else { 0 };
-        self.charge(64 + 8 * children + text)?;
-        let id = u32::try_from(self.nodes.len()).map_err(|_| too_much())?;
-        self.nodes.push(node);
-        Ok(NodeId(id))
-    }
-
-    fn charge(&mut self, bytes: u64) -> Result<()> {
-        self.left = self.left.checked_sub(bytes).ok_or_else(too_much)?;
-        Ok(())
-    }
-
-    fn text(&mut self, text: &str) -> Result<NodeId> {
-        self.add(Node::Str(text.into()))
-    }
-
-    fn int(&mut self, value: impl Into<i64>) -> Result<NodeId> {
-        self.add(Node::Int(value.into()))
-    }
-
-    fn tuple(&mut self, items: impl Into<Box<[NodeId]>>) -> Result<NodeId> {
-        self.add(Node::Tuple(items.into()))
-    }
-}
-
-fn too_much() -> Diagnostic {
-    Diagnostic::input("its values take far more memory than the file has bytes")
-        .hint("Limits::budget_factor is the limit")
 }
 
 /// Names the bytes of storages, and gives the size of each.

@@ -1,6 +1,6 @@
 //! The table of values of a flatbuffer as nodes of a tree. Values name each other by their number.
 
-use super::Nodes;
+use super::nodes::Nodes;
 use super::table::Table;
 use crate::diag::{Diagnostic, Result};
 use crate::frontend::archive::limits::Limits;

@@ -5,9 +5,11 @@
 mod code;
 mod model;
 
-use super::load::{Builder, Model, to_attr};
+use super::model::Model;
+use super::objects::{Builder, to_attr};
+use super::opened::Archive;
 use super::pickle::{Node, NodeId, Pickle, Scales, StorageRecord, TensorRecord, check_extent, storage_type};
-use super::{Archive, upgraders};
+use super::upgraders;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::frontend::script::{ArchiveCode, compile_archive};

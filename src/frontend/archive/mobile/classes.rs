@@ -1,7 +1,8 @@
 //! Classes of a mobile model. Bytecode says nothing of them: their attributes are those that the objects have, in the
 //! order in which the archive has them, which is the order that instructions count.
 
-use super::{Code, types};
+use super::code::Code;
+use super::types;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::archive::pickle::{Node, NodeId, Pickle};

@@ -1,11 +1,11 @@
 //! Reads `bytecode.pkl`: a tuple of the version and, for each method, its name, tables and signature.
 
-use super::{Code, Instruction, Operator, Parameter, VERSIONS, named};
+use super::code::{Code, Instruction, Operator, Parameter, VERSIONS, named};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::dialects::prim::constant;
-use crate::frontend::archive::Archive;
-use crate::frontend::archive::load::{Builder, Built, unfolded_size};
+use crate::frontend::archive::objects::{Builder, Built, unfolded_size};
+use crate::frontend::archive::opened::Archive;
 use crate::frontend::archive::pickle::{Node, NodeId, Pickle};
 use crate::ir::{Attr, Module, Symbol};
 use std::sync::Arc;

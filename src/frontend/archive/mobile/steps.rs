@@ -1,7 +1,8 @@
 //! Instructions that do not jump, one by one.
 
+use super::code::{Instruction, Operator};
 use super::translate::Machine;
-use super::{Instruction, Operator, types};
+use super::types;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Op;
 use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};

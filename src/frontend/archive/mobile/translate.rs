@@ -4,8 +4,9 @@
 //! form. A jump of another form is an error. Loops are translated again where their variables turn out to have another
 //! type than before them.
 
+use super::code::{Code, Instruction};
 use super::slots::{self, Stored};
-use super::{Code, Instruction, types};
+use super::types;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::frontend::archive::emit::Emitter;
@@ -115,7 +116,7 @@ impl<'a> Machine<'a> {
         }
         machine.run(0..code.instructions.len()).map_err(|error| {
             let shown = code.instructions.get(machine.at).map_or("", |i| &*i.name);
-            super::named(error, &format!("instruction {} ({})", machine.at, shown.escape_debug()))
+            super::code::named(error, &format!("instruction {} ({})", machine.at, shown.escape_debug()))
         })?;
         Ok((machine, arguments, returns))
     }
@@ -149,7 +150,7 @@ impl Machine<'_> {
             let rest = (1..count).map(|n| Argument::new(format!("argument_{n}").as_str(), Type::tensor()));
             return Ok((std::iter::once(receiver).chain(rest).collect(), Vec::new()));
         };
-        let argument = |parameter: &super::Parameter| -> Result<Argument> {
+        let argument = |parameter: &super::code::Parameter| -> Result<Argument> {
             let mut argument = Argument::new(&*parameter.name, types::parse(module, &parameter.ty)?);
             argument.default = parameter.default.clone();
             if matches!(argument.ty.kind(), TypeKind::Optional(_)) && argument.default.is_none() {

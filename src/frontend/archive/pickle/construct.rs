@@ -4,7 +4,7 @@
 use super::globals::{Element, Global};
 use super::machine::Machine;
 use super::tensors::device_name;
-use super::{Dict, Enum, Node, NodeId, Object, TENSOR_ID};
+use super::tree::{Dict, Enum, Node, NodeId, Object, TENSOR_ID};
 use crate::diag::{Diagnostic, Result};
 
 impl Machine<'_> {

@@ -3,7 +3,7 @@
 
 use hashbrown::HashSet;
 
-use super::{Node, NodeId, Pickle};
+use super::tree::{Node, NodeId, Pickle};
 use crate::diag::{Diagnostic, Result};
 use crate::frontend::archive::limits::Limits;
 
@@ -22,9 +22,20 @@ pub fn finish(mut nodes: Vec<Node>, root: NodeId, limits: &Limits) -> Result<Pic
         node.map_children(|child| NodeId(place.get(child.index()).copied().unwrap_or(0)));
         out.push(node);
     }
-    let pickle = Pickle { nodes: out };
+    let pickle = Pickle::of_checked(out);
     check_nodes(&pickle)?;
     Ok(pickle)
+}
+
+impl Pickle {
+    /// A tree from nodes of the caller's own in any order; it is checked like one that was read.
+    pub fn from_nodes(nodes: Vec<Node>, root: NodeId, limits: &Limits) -> Result<Pickle> {
+        let count = nodes.len();
+        if count > u32::MAX as usize {
+            return Err(Diagnostic::input(format!("{count} values are too many for one pickle")));
+        }
+        finish(nodes, root, limits)
+    }
 }
 
 const NEW: u32 = 0;

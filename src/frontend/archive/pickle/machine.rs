@@ -3,7 +3,7 @@
 
 use super::finish::finish;
 use super::globals::resolve;
-use super::{Dict, List, Node, NodeId, Pickle};
+use super::tree::{Dict, List, Node, NodeId, Pickle};
 use crate::diag::{Diagnostic, Result};
 use crate::frontend::archive::limits::Limits;
 

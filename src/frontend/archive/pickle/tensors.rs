@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::globals::{Global, Scheme};
 use super::machine::Machine;
-use super::{Node, NodeId, Scales, StorageRecord, TensorRecord};
+use super::tree::{Node, NodeId, Scales, StorageRecord, TensorRecord};
 use crate::diag::{Diagnostic, Result};
 
 impl Machine<'_> {

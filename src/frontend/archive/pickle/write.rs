@@ -5,7 +5,7 @@
 use indexmap::IndexMap;
 
 use super::storage::StorageType;
-use super::{Node, NodeId, Pickle, Scales, StorageRecord, TensorRecord};
+use super::tree::{Node, NodeId, Pickle, Scales, StorageRecord, TensorRecord};
 
 /// The bytes of a pickle of a tree.
 pub fn write(pickle: &Pickle) -> Vec<u8> {
