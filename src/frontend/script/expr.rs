@@ -2,9 +2,9 @@
 //! node the source range that PyTorch gives it.
 
 use super::ast::{BinaryOp, Expr, ExprKind, Ident, Keyword, MAX_DEPTH, UnaryOp};
+use super::grammar::Rule;
 use super::layout::{Layout, Token, too_deep};
 use super::literal;
-use super::parse::Rule;
 use super::token::Kind;
 use crate::diag::{Diagnostic, Result, Span};
 use pest::iterators::{Pair, Pairs};

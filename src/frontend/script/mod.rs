@@ -14,6 +14,7 @@ mod compile;
 mod emit;
 mod exits;
 mod expr;
+mod grammar;
 mod host;
 mod kinds;
 mod layout;
@@ -28,7 +29,9 @@ mod stmt;
 mod tests;
 mod token;
 
-pub use compile::{ArchiveCode, Library, compile_archive, compile_further, compile_source, parse_annotation};
-pub use host::{ClassText, FunctionText, HOST_NAME, Host, Items, Meaning, Member, compile_hosted};
+pub use compile::{
+    ArchiveCode, Library, compile_archive, compile_further, compile_hosted, compile_source, parse_annotation,
+};
+pub use host::{ClassText, FunctionText, HOST_NAME, Host, Items, Meaning, Member};
 pub use outline::{ClassOutline, FunctionOutline, Outline, outline};
 pub use parse::{parse_expr, parse_library, parse_module, parse_python, parse_type};

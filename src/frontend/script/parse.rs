@@ -3,6 +3,7 @@
 
 use super::ast::{Expr, Module};
 use super::expr::{Builder, lost};
+use super::grammar::{Grammar, Rule};
 use super::layout::{Form, Layout, MAX_NESTING, too_deep};
 use super::literal;
 use super::token::Kind;
@@ -11,11 +12,6 @@ use pest::Parser;
 use pest::error::{Error, ErrorVariant, InputLocation};
 use pest::iterators::Pair;
 use std::sync::Arc;
-
-/// What pest derives from grammar.pest.
-#[derive(pest_derive::Parser)]
-#[grammar = "../../src/frontend/script/grammar.pest"]
-struct Grammar;
 
 /// Parses text as `torch.jit.CompilationUnit` takes it: functions and nothing else.
 ///

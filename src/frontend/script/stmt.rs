@@ -2,8 +2,8 @@
 
 use super::ast::{Class, Decl, Def, Expr, ExprKind, Item, Module, Param, Stmt, StmtKind, WithItem};
 use super::expr::{Builder, Extent, augmented, extents, lost};
+use super::grammar::Rule;
 use super::layout::Form;
-use super::parse::Rule;
 use crate::diag::{Diagnostic, Result};
 use pest::iterators::Pair;
 

@@ -1,6 +1,6 @@
 //! Assignments: to names, tuples of them, attributes, items.
 
-use super::iterate::is_slice;
+use super::index::is_slice;
 use super::{Emitter, Sugared, error, magic};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind};

@@ -574,7 +574,7 @@ impl Emitter<'_> {
         let value = self.sugared(iter, None)?;
         let inner = self.iterable(value, span)?;
         self.range(&[start], span)?;
-        Ok(Sugared::Iterable(Box::new(super::iterate::Iterable::Enumerate(start, Box::new(inner)))))
+        Ok(Sugared::Iterable(Box::new(super::sugared::Iterable::Enumerate(start, Box::new(inner)))))
     }
 
     fn call_annotate(&mut self, call: &Call<'_>) -> Result<Sugared> {

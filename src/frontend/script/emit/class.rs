@@ -5,47 +5,31 @@ use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Class, Def, Expr, ExprKind, Stmt, StmtKind};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{
-    Attr, ClassAttribute, ClassDef, ClassKind, EnumDef, Graph, InterfaceDef, Module, NamedTupleDef, Symbol,
-    Type,
+    Attr, ClassAttribute, ClassDef, ClassKind, EnumDef, InterfaceDef, Module, NamedTupleDef, Symbol, Type,
 };
 use indexmap::IndexMap;
 use std::rc::Rc;
 
-/// Defines a class of an archive from its text. Methods are compiled when they are needed.
-pub(super) fn define(unit: &mut Compiler, name: Symbol, class: &Class, span: &Span) -> Result<()> {
-    let base = class.base.as_ref().and_then(super::types::dotted);
-    match base.as_deref() {
-        Some("NamedTuple") => define_named_tuple(unit, name, class),
-        Some("Enum") => define_enum(unit, name, class),
-        Some("Interface") => define_interface(unit, name, class, false),
-        Some("ModuleInterface") => define_interface(unit, name, class, true),
-        Some("Module") => define_class(unit, name, class, ClassKind::Module),
-        None => define_class(unit, name, class, ClassKind::Script),
-        Some(other) => error(span, format!("class {name} has the base {other}, which is not supported")),
-    }
-}
-
-/// Reads types and constants outside of any function.
-pub(super) fn scratch(unit: &mut Compiler) -> Emitter<'_> {
-    let graph = Graph::new();
-    let block = graph.root();
-    Emitter {
-        unit,
-        graph,
-        block,
-        frames: vec![super::env::Frame::new(block)],
-        name: String::new(),
-        declared_return: None,
-        merged_return: None,
-        exiting: Default::default(),
-        untyped_lists: Default::default(),
-        unrolled: 0,
-        unpacking: 0,
-        loops: Default::default(),
-    }
-}
-
 impl Compiler {
+    /// Defines a class of an archive from its text. Methods are compiled when they are needed.
+    pub(super) fn define_class(&mut self, name: Symbol, class: &Class, span: &Span) -> Result<()> {
+        let base = class.base.as_ref().and_then(super::types::dotted);
+        match base.as_deref() {
+            Some("NamedTuple") => define_named_tuple(self, name, class),
+            Some("Enum") => define_enum(self, name, class),
+            Some("Interface") => define_interface(self, name, class, false),
+            Some("ModuleInterface") => define_interface(self, name, class, true),
+            Some("Module") => define_class(self, name, class, ClassKind::Module),
+            None => define_class(self, name, class, ClassKind::Script),
+            Some(other) => error(span, format!("class {name} has the base {other}, which is not supported")),
+        }
+    }
+
+    /// Reads types and constants outside of any function.
+    pub(super) fn scratch(&mut self) -> Emitter<'_> {
+        Emitter::new(self, String::new())
+    }
+
     /// The type that an expression names in a finished module.
     pub(in crate::frontend::script) fn annotation(module: &Module, expr: &Expr) -> Result<Type> {
         let mut unit = Compiler::new(Default::default());
@@ -56,7 +40,7 @@ impl Compiler {
             enums: module.enums.clone(),
             named_tuples: module.named_tuples.clone(),
         };
-        scratch(&mut unit).type_of(expr)
+        unit.scratch().type_of(expr)
     }
 }
 
@@ -83,11 +67,11 @@ fn define_class(unit: &mut Compiler, name: Symbol, class: &Class, kind: ClassKin
                         def.forward_pre_hooks = strings(list).iter().map(|s| Symbol::new(s)).collect();
                     }
                     (ExprKind::Name(attribute), Some(annotation), None) => {
-                        let ty = scratch(unit).type_of(annotation)?;
+                        let ty = unit.scratch().type_of(annotation)?;
                         add(&mut def, attribute, ty);
                     }
                     (ExprKind::Name(constant), Some(annotation), Some(value)) => {
-                        let mut reader = scratch(unit);
+                        let mut reader = unit.scratch();
                         let ty = reader.type_of(annotation)?;
                         let value = reader.constant_expr(value)?;
                         def.constants.insert(Symbol::new(constant), (ty, value));
@@ -95,7 +79,7 @@ fn define_class(unit: &mut Compiler, name: Symbol, class: &Class, kind: ClassKin
                     (ExprKind::Subscript { indices, .. }, None, Some(annotation)) => {
                         // `__annotations__["0"] = T`, for names that are not identifiers.
                         if let [Expr { kind: ExprKind::Str(attribute), .. }] = indices.as_slice() {
-                            let ty = scratch(unit).type_of(annotation)?;
+                            let ty = unit.scratch().type_of(annotation)?;
                             add(&mut def, attribute, ty);
                         }
                     }
@@ -155,7 +139,7 @@ fn define_named_tuple(unit: &mut Compiler, name: Symbol, class: &Class) -> Resul
         let [Expr { kind: ExprKind::Name(field), .. }] = targets.as_slice() else {
             return unexpected(stmt);
         };
-        let mut reader = scratch(unit);
+        let mut reader = unit.scratch();
         types.push(reader.type_of(annotation)?);
         if let Some(value) = value {
             defaults.push(reader.constant_expr(value)?);
@@ -176,7 +160,7 @@ fn define_enum(unit: &mut Compiler, name: Symbol, class: &Class) -> Result<()> {
         let [Expr { kind: ExprKind::Name(member), .. }] = targets.as_slice() else {
             return unexpected(stmt);
         };
-        members.push((Symbol::new(member), scratch(unit).constant_expr(value)?));
+        members.push((Symbol::new(member), unit.scratch().constant_expr(value)?));
     }
     let value_type = match members.first() {
         Some((_, Attr::Float(_))) => Type::float(),
@@ -193,7 +177,7 @@ fn define_interface(unit: &mut Compiler, name: Symbol, class: &Class, is_module:
     let mut methods = IndexMap::new();
     for stmt in &class.body {
         let StmtKind::Def(def) = &stmt.kind else { continue };
-        let mut reader = scratch(unit);
+        let mut reader = unit.scratch();
         let mut arguments = Vec::new();
         for (n, param) in def.decl.params.iter().enumerate() {
             let ty = match &param.annotation {

@@ -1,6 +1,6 @@
 //! A program in the making: what is defined, what is still to be compiled, where code comes from.
 
-use super::{Sugared, class, custom, error, function, hooks};
+use super::{Sugared, error};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::script::ast::{Class, Def, Item};
@@ -141,7 +141,7 @@ impl Compiler {
         if self.host.is_some() {
             // Before the calls that run them, whose errors would hide what is wrong.
             let classes: Vec<Symbol> = self.module.classes.keys().copied().collect();
-            classes.into_iter().try_for_each(|class| hooks::check(&mut self, class))?;
+            classes.into_iter().try_for_each(|class| self.check_hooks(class))?;
         }
         let mut at = 0;
         let mut errors: Vec<Diagnostic> = Vec::new();
@@ -187,7 +187,7 @@ impl Compiler {
             return Err(Diagnostic::compile(format!("function {name} is not defined")));
         };
         self.in_progress.push(name);
-        let result = function::compile(self, name, &def, owner.map(Type::class));
+        let result = self.compile_function(name, &def, owner.map(Type::class));
         self.in_progress.pop();
         // What does not fit after a guess is the fault of the op that is missing.
         let result = result.map_err(|d| self.unknown.take().unwrap_or(d));
@@ -406,7 +406,7 @@ impl Compiler {
             return Ok(Some(found));
         }
         if is_custom_class(path) {
-            custom::define(self, name);
+            self.define_custom(name);
             return Ok(self.defined(name));
         }
         let Some((module, _)) = path.rsplit_once('.') else { return Ok(None) };
@@ -422,7 +422,7 @@ impl Compiler {
             return Ok(Some(found));
         }
         let Some(class) = self.classes.get(&name).cloned() else { return Ok(None) };
-        class::define(self, name, &class, span)?;
+        self.define_class(name, &class, span)?;
         Ok(self.defined(name))
     }
 

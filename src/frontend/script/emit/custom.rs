@@ -5,16 +5,18 @@ use super::Compiler;
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{ClassDef, ClassKind, Function, Graph, Symbol, Type, ValueId};
 
-/// Defines a custom class. One that is not known here has no methods: what speaks of it can be compiled all the same.
-pub(super) fn define(unit: &mut Compiler, name: Symbol) {
-    let mut def = ClassDef::new(name, ClassKind::Script);
-    let methods = unit.registry.custom_class(name).map_or(&[][..], |class| class.methods);
-    for (method, op) in methods {
-        let Some(function) = method_function(unit, name, method, op) else { continue };
-        def.methods.insert(Symbol::new(method), function.name);
-        unit.module.functions.insert(function.name, function);
+impl Compiler {
+    /// Defines a custom class. One that is not known here has no methods: what speaks of it can be compiled all the same.
+    pub(super) fn define_custom(&mut self, name: Symbol) {
+        let mut def = ClassDef::new(name, ClassKind::Script);
+        let methods = self.registry.custom_class(name).map_or(&[][..], |class| class.methods);
+        for (method, op) in methods {
+            let Some(function) = method_function(self, name, method, op) else { continue };
+            def.methods.insert(Symbol::new(method), function.name);
+            self.module.functions.insert(function.name, function);
+        }
+        self.module.classes.insert(name, def);
     }
-    unit.module.classes.insert(name, def);
 }
 
 /// A function that calls an op with its own arguments.

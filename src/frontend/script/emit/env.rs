@@ -1,27 +1,11 @@
 //! Variables: frames of names, one a block, and the rules of assignment.
 
+use super::frame::Frame;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span, torch};
 use crate::frontend::script::ast::{Expr, ExprKind};
 use crate::frontend::script::kinds;
 use crate::ir::{Attr, BlockId, Type, TypeKind, ValueId};
-use indexmap::IndexMap;
-
-/// The names assigned in one block.
-pub(super) struct Frame {
-    block: BlockId,
-    /// Types of the variables that are values, in the order of first assignment.
-    pub(super) types: IndexMap<String, Type>,
-    sugared: IndexMap<String, Sugared>,
-    /// Why a name cannot be used, in the outermost frame: it is set in one arm only, or with two types.
-    failures: IndexMap<String, String>,
-}
-
-impl Frame {
-    pub(super) fn new(block: BlockId) -> Frame {
-        Frame { block, types: IndexMap::new(), sugared: IndexMap::new(), failures: IndexMap::new() }
-    }
-}
 
 /// What a name stands for, before it is loaded.
 pub(super) enum Variable {

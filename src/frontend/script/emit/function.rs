@@ -12,43 +12,30 @@ use crate::ir::{Attr, BlockId, ClassKind, Function, Graph, Symbol, TensorType, T
 use crate::value::Value;
 use hashbrown::HashMap;
 
-/// Compiles a function. `self_type` is the type of a method's first parameter.
-pub(super) fn compile(
-    unit: &mut Compiler,
-    name: Symbol,
-    def: &Def,
-    self_type: Option<Type>,
-) -> Result<Function> {
-    let graph = Graph::new();
-    let block = graph.root();
-    let mut emitter = Emitter {
-        unit,
-        graph,
-        block,
-        frames: vec![super::env::Frame::new(block)],
-        name: def.name.name.clone(),
-        declared_return: None,
-        merged_return: None,
-        exiting: Default::default(),
-        untyped_lists: Default::default(),
-        unrolled: 0,
-        unpacking: 0,
-        loops: Default::default(),
-    };
-    let arguments = emitter.parameters(def, self_type)?;
-    emitter.declared_return = match &def.decl.returns {
-        Some(expr) => Some(emitter.type_of(expr)?),
-        None => None,
-    };
-    emitter.statements(&def.body)?;
-    let returns = emitter.finish(&def.span)?;
-    let Emitter { mut graph, unit, .. } = emitter;
-    ssa::convert(&mut graph, &unit.module)?;
-    exits::transform(&mut graph, &unit.module)?;
-    cleanup::tidy(&mut graph, &unit.registry);
-    lift::closures(&mut graph);
-    let schema = Schema::new(name, arguments, vec![Argument::new("", returns)]);
-    Ok(Function { name, schema, graph, span: Some(def.name.span.clone()) })
+impl Compiler {
+    /// Compiles a function. `self_type` is the type of a method's first parameter.
+    pub(super) fn compile_function(
+        &mut self,
+        name: Symbol,
+        def: &Def,
+        self_type: Option<Type>,
+    ) -> Result<Function> {
+        let mut emitter = Emitter::new(self, def.name.name.clone());
+        let arguments = emitter.parameters(def, self_type)?;
+        emitter.declared_return = match &def.decl.returns {
+            Some(expr) => Some(emitter.type_of(expr)?),
+            None => None,
+        };
+        emitter.statements(&def.body)?;
+        let returns = emitter.finish(&def.span)?;
+        let Emitter { mut graph, unit, .. } = emitter;
+        ssa::convert(&mut graph, &unit.module)?;
+        exits::transform(&mut graph, &unit.module)?;
+        cleanup::tidy(&mut graph, &unit.registry);
+        lift::closures(&mut graph);
+        let schema = Schema::new(name, arguments, vec![Argument::new("", returns)]);
+        Ok(Function { name, schema, graph, span: Some(def.name.span.clone()) })
+    }
 }
 
 impl Emitter<'_> {

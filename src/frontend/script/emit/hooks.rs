@@ -56,33 +56,35 @@ impl Emitter<'_> {
     }
 }
 
-/// Checks the hooks of a class against its `forward`, with PyTorch's errors.
-pub(super) fn check(unit: &mut Compiler, class: Symbol) -> Result<()> {
-    let Some(def) = unit.module.class(class) else { return Ok(()) };
-    let (before, after) = (def.forward_pre_hooks.clone(), def.forward_hooks.clone());
-    if before.is_empty() && after.is_empty() {
-        return Ok(());
-    }
-    let span = Span::new(&Source::new("<hooks>", ""), 0, 0);
-    let forward = unit.method_schema(class, "forward", class.as_str(), &span)?;
-    let takes: Vec<Type> = forward.arguments.iter().skip(1).map(|argument| argument.ty.clone()).collect();
-    let module = class.as_str().rsplit('.').next().unwrap_or_default();
-    for hook in before {
-        let schema = unit.method_schema(class, hook.as_str(), class.as_str(), &span)?;
-        let states_result = unit.states_result(class, hook);
-        check_pre_hook(&schema, states_result, &takes)
-            .map_err(|problem| of_pre_hook(hook.as_str(), module, &takes, &problem))?;
-    }
-    let mut gives = forward.returns.first().map_or_else(Type::none, |result| result.ty.clone());
-    for hook in after {
-        let schema = unit.method_schema(class, hook.as_str(), class.as_str(), &span)?;
-        check_hook(&schema, &takes, &gives)
-            .map_err(|problem| of_hook(hook.as_str(), module, (&takes, &gives), &problem))?;
-        if let Some(result) = schema.returns.first().filter(|result| result.ty != Type::none()) {
-            gives = result.ty.clone();
+impl Compiler {
+    /// Checks the hooks of a class against its `forward`, with PyTorch's errors.
+    pub(super) fn check_hooks(&mut self, class: Symbol) -> Result<()> {
+        let Some(def) = self.module.class(class) else { return Ok(()) };
+        let (before, after) = (def.forward_pre_hooks.clone(), def.forward_hooks.clone());
+        if before.is_empty() && after.is_empty() {
+            return Ok(());
         }
+        let span = Span::new(&Source::new("<hooks>", ""), 0, 0);
+        let forward = self.method_schema(class, "forward", class.as_str(), &span)?;
+        let takes: Vec<Type> = forward.arguments.iter().skip(1).map(|argument| argument.ty.clone()).collect();
+        let module = class.as_str().rsplit('.').next().unwrap_or_default();
+        for hook in before {
+            let schema = self.method_schema(class, hook.as_str(), class.as_str(), &span)?;
+            let states_result = self.states_result(class, hook);
+            check_pre_hook(&schema, states_result, &takes)
+                .map_err(|problem| of_pre_hook(hook.as_str(), module, &takes, &problem))?;
+        }
+        let mut gives = forward.returns.first().map_or_else(Type::none, |result| result.ty.clone());
+        for hook in after {
+            let schema = self.method_schema(class, hook.as_str(), class.as_str(), &span)?;
+            check_hook(&schema, &takes, &gives)
+                .map_err(|problem| of_hook(hook.as_str(), module, (&takes, &gives), &problem))?;
+            if let Some(result) = schema.returns.first().filter(|result| result.ty != Type::none()) {
+                gives = result.ty.clone();
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What is wrong, from after the module's name on.

@@ -1,7 +1,7 @@
 //! Names, classes and members that the program around the text explains: see [`Host`].
 
 use super::sugared::Sugared;
-use super::{Compiler, Emitter, class, error};
+use super::{Compiler, Emitter, error};
 use crate::diag::{Result, Source, Span};
 use crate::frontend::script::ast::{Def, Item};
 use crate::frontend::script::host::{self, ClassText, FunctionText, HOST_NAME, Host, Items, Meaning, Member};
@@ -74,7 +74,7 @@ impl Compiler {
             Meaning::Path(path) => Ok(Sugared::Namespace(path)),
             Meaning::Exception(class) => Ok(Sugared::Exception(class)),
             Meaning::Constant(ty, attr) => Ok(Sugared::Constant(ty, attr)),
-            Meaning::Type(text) => class::scratch(self).type_of(&host::read_type(&text)?).map(Sugared::Type),
+            Meaning::Type(text) => self.scratch().type_of(&host::read_type(&text)?).map(Sugared::Type),
             Meaning::Function(text) => self.declare_text(&text).map(Sugared::Function),
             Meaning::Overloads(texts) => texts
                 .iter()
@@ -119,7 +119,7 @@ impl Compiler {
             self.containers.insert(name, items);
         }
         // Methods are known before types of attributes are read, which may speak of the class.
-        class::define(self, name, &header, span)?;
+        self.define_class(name, &header, span)?;
         for method in &text.methods {
             let def = only_def(method)?;
             self.declare_member(name, Rc::new(def));

@@ -1,6 +1,5 @@
 //! Subscripts: items, slices, and the indexing of tensors.
 
-use super::iterate::is_slice;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind};
@@ -352,4 +351,9 @@ enum Part {
     Slice([ValueId; 3]),
     /// A tensor of indices or a mask.
     Gather(ValueId),
+}
+
+/// Whether an expression is a slice with bounds.
+pub(super) fn is_slice(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Slice { .. })
 }

@@ -1,5 +1,7 @@
 //! Loops, comprehensions, and what can be iterated over.
 
+use super::emitter::Loops;
+use super::sugared::Iterable;
 use super::{Emitter, Sugared, error, literal};
 use crate::diag::{Diagnostic, Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Stmt};
@@ -13,33 +15,6 @@ pub(super) fn too_much_unrolled(span: &Span) -> Diagnostic {
     let message =
         format!("loops over tuples and modules are unrolled, here to more than {MAX_UNROLLED} iterations");
     Diagnostic::compile(message).at(span).hint("loop over a list or a range: such loops stay loops")
-}
-
-/// Something to iterate over.
-#[derive(Clone, Debug)]
-pub(super) enum Iterable {
-    /// A list, tensor or string, element by element.
-    Indexed(ValueId),
-    /// `range(end)` or `range(start, end, step)`.
-    Range { start: Option<ValueId>, end: ValueId, step: Option<ValueId> },
-    /// Several side by side; the shortest ends it.
-    Zip(Vec<Iterable>),
-    /// A tuple, which is unrolled.
-    Unrolled(Vec<Sugared>),
-    /// `enumerate(x, start)`.
-    Enumerate(ValueId, Box<Iterable>),
-}
-
-impl Iterable {
-    /// The trip count, where the loop must be unrolled.
-    fn unrolled_len(&self) -> Option<usize> {
-        match self {
-            Iterable::Unrolled(items) => Some(items.len()),
-            Iterable::Zip(parts) => parts.iter().filter_map(Iterable::unrolled_len).min(),
-            Iterable::Enumerate(_, inner) => inner.unrolled_len(),
-            Iterable::Indexed(_) | Iterable::Range { .. } => None,
-        }
-    }
 }
 
 impl Emitter<'_> {
@@ -513,21 +488,4 @@ pub(super) enum Targets<'a> {
     Variables(&'a [Expr]),
     /// The variable of a comprehension, which nothing outside sees.
     Local(&'a Expr),
-}
-
-/// What loop a place is in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Loops {
-    /// None.
-    #[default]
-    Outside,
-    /// One that runs.
-    Counted,
-    /// One that was unrolled, which can be left only by `return`.
-    Unrolled,
-}
-
-/// Whether an expression is a slice with bounds.
-pub(super) fn is_slice(expr: &Expr) -> bool {
-    matches!(expr.kind, ExprKind::Slice { .. })
 }

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::iterate::Loops;
+use super::emitter::Loops;
 use super::sugared::Context;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};

@@ -1,6 +1,5 @@
 //! What a name or expression can stand for besides a value.
 
-use super::iterate::Iterable;
 use crate::frontend::script::ast::Def;
 use crate::frontend::script::library::Dispatch;
 use crate::ir::{Attr, Symbol, Type, ValueId};
@@ -66,6 +65,21 @@ pub(super) enum Sugared {
     Hosted(u64, String),
     /// A function inside of a function, to be given to `fork`.
     Closure(Rc<Def>),
+}
+
+/// Something to iterate over.
+#[derive(Clone, Debug)]
+pub(super) enum Iterable {
+    /// A list, tensor or string, element by element.
+    Indexed(ValueId),
+    /// `range(end)` or `range(start, end, step)`.
+    Range { start: Option<ValueId>, end: ValueId, step: Option<ValueId> },
+    /// Several side by side; the shortest ends it.
+    Zip(Vec<Iterable>),
+    /// A tuple, which is unrolled.
+    Unrolled(Vec<Sugared>),
+    /// `enumerate(x, start)`.
+    Enumerate(ValueId, Box<Iterable>),
 }
 
 /// Builtin functions with rules of their own.
@@ -152,6 +166,18 @@ impl Sugared {
             Sugared::Hosted(_, class) => return python_kind(class),
         }
         .to_string()
+    }
+}
+
+impl Iterable {
+    /// The trip count, where the loop must be unrolled.
+    pub(super) fn unrolled_len(&self) -> Option<usize> {
+        match self {
+            Iterable::Unrolled(items) => Some(items.len()),
+            Iterable::Zip(parts) => parts.iter().filter_map(Iterable::unrolled_len).min(),
+            Iterable::Enumerate(_, inner) => inner.unrolled_len(),
+            Iterable::Indexed(_) | Iterable::Range { .. } => None,
+        }
     }
 }
 
