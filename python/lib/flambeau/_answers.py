@@ -15,26 +15,19 @@ from typing import Any, Callable
 
 from . import _flambeau
 from ._flambeau import Tensor
+from ._kinds import _is_torch
 from ._modules import ScriptFunction, ScriptModule, ScriptObject
 from ._names import (
     _TUPLES,
-    CompilerError,
-    Scope,
     _by_name,
     _function_path,
-    _ignored,
     _is_plain_class,
     _is_scriptable,
-    _is_torch,
     _module_path,
-    _numbered,
-    _scopes,
     info_of,
-    number_of,
-    scope_number,
     type_text,
-    unique_name,
 )
+from ._scopes import CompilerError, Scope, _ignored, _numbered, _scopes, number_of, scope_number, unique_name
 from ._source import FrontendError, NotSupportedError, Text, function_text
 
 # --- the compiler's questions ---

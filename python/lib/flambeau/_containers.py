@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, MutableMapping, MutableSequence
 from typing import Any
 
 from ._flambeau import Shared, call_op
-from ._names import is_tensor
+from ._kinds import is_tensor
 
 
 def _kind(items: Iterable[Any]) -> str | None:

@@ -12,8 +12,10 @@ from typing import Any
 from . import _flambeau
 from ._answers import Answers, Described, _modifier, _overload_key, _overloads, _with_signature
 from ._flambeau import Program, Tensor
+from ._kinds import _is_torch, _is_torch_subclass
 from ._modules import RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject
-from ._names import CompilerError, Scope, _is_torch, _is_torch_subclass, number_of, scope_number, type_text, unique_name, value_type
+from ._names import type_text, value_type
+from ._scopes import CompilerError, Scope, number_of, scope_number, unique_name
 from ._source import function_text
 from ._torch_module import nn
 

@@ -1,4 +1,4 @@
-"""Names of Python for the compiler: qualified names, scopes, classes, and what values and annotations are called in TorchScript.
+"""Names of Python for the compiler: classes, and what values and annotations are called in TorchScript.
 
 It knows no question of the compiler: those are answered in `_answers`."""
 
@@ -11,91 +11,14 @@ import sys
 import types
 import weakref
 import typing
-from typing import Any, Callable
+from typing import Any
 
 from . import _flambeau
 from ._flambeau import Program, Tensor
+from ._kinds import _is_torch, _is_torch_subclass, is_tensor, is_torch_object
 from ._modules import ScriptObject
-from ._torch_objects import is_torch_object, script_object
-
-# --- names ---
-
-_taken: dict[str, int] = {}
-_mangled = 0
-
-
-def unique_name(module: str, name: str) -> str:
-    """A qualified name that nothing of this process has yet, as PyTorch makes it."""
-    global _mangled
-    module = "__torch__" if module in ("__main__", "", None) else f"__torch__.{module}"
-    full = f"{module}.{name}"
-    if full in _taken:
-        full = f"{module}.___torch_mangle_{_mangled}.{name}"
-        _mangled += 1
-    _taken[full] = 1
-    return full
-
-
-# --- things by number ---
-
-_numbered: list[Any] = []
-
-
-def number_of(thing: Any) -> int:
-    """A number under which generated text and the compiler speak of a thing."""
-    _numbered.append(thing)
-    return len(_numbered) - 1
-
-
-_ignored: list[Callable[..., Any]] = []
-
-
-def call_ignored(number: int, arguments: tuple[Any, ...]) -> Any:
-    """Calls a function that a program leaves to Python."""
-    return _ignored[number](*arguments)
-
-
-# --- scopes ---
-
-
-class Scope:
-    """Names around a text: a function's globals and the variables that it closes over."""
-
-    def __init__(self, function: Callable[..., Any] | None = None, names: dict[str, Any] | None = None) -> None:
-        self.names: dict[str, Any] = dict(names or {})
-        self.globals: dict[str, Any] = {}
-        if function is not None:
-            self.globals = function.__globals__
-            closure = function.__closure__ or ()
-            for name, cell in zip(function.__code__.co_freevars, closure):
-                try:
-                    self.names[name] = cell.cell_contents
-                except ValueError:
-                    continue
-
-    def find(self, name: str) -> tuple[bool, Any]:
-        """Whether the name is there, and what it means."""
-        if name in self.names:
-            return True, self.names[name]
-        if name in self.globals:
-            return True, self.globals[name]
-        return False, None
-
-
-_scopes: list[Scope] = []
-
-
-def scope_number(scope: Scope) -> int:
-    """The number of a scope."""
-    _scopes.append(scope)
-    return len(_scopes) - 1
-
-
-class CompilerError(Exception):
-    """The compiler's message for a name that cannot be used; it adds the place."""
-
-    of_compiler = True
-
+from ._scopes import CompilerError, Scope, call_ignored as call_ignored, number_of, unique_name
+from ._torch_objects import script_object
 
 # --- what values of Python mean ---
 
@@ -225,21 +148,6 @@ def _is_scriptable(cls: type) -> bool:
     if issubclass(cls, enum.Enum) or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
         return True
     return cls in _classes or hasattr(cls, "__flambeau_interface__")
-
-
-def _is_torch(value: Any, name: str) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and getattr(torch, name, None) is value
-
-
-def _is_torch_subclass(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and hasattr(torch, "Tensor") and isinstance(value, type) and issubclass(value, torch.Tensor)
-
-
-def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of ours or PyTorch's."""
-    return isinstance(value, Tensor) or _is_torch_subclass(type(value))
 
 
 def value_type(value: Any) -> str | None:

@@ -8,7 +8,7 @@ import torch
 
 from ._dtypes import DTYPES
 from ._flambeau import Tensor, grad_enabled
-from ._names import CompilerError, Scope, scope_number, unique_name
+from ._scopes import CompilerError, Scope, scope_number, unique_name
 
 _DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
 

@@ -12,7 +12,7 @@ import torch.fx.passes.operator_support
 from . import _flambeau
 from ._answers import Answers
 from ._modules import ScriptFunction
-from ._names import scope_number, unique_name
+from ._scopes import scope_number, unique_name
 from ._trace_text import Constant, Trace
 
 

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import io
-import sys
 import weakref
 from typing import Any
 
 # By the numbers of PyTorch's objects, which cannot be compared.
 _known: dict[int, Any] = {}
-
-
-def is_torch_object(value: Any) -> bool:
-    """Whether it is such an object of PyTorch's."""
-    torch = sys.modules.get("torch")
-    return torch is not None and hasattr(torch, "ScriptObject") and type(value) is torch.ScriptObject
 
 
 def script_object(value: Any) -> Any:

@@ -18,10 +18,11 @@ from ._flambeau import Tensor
 from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule, keep_types
 from ._answers import Answers, is_module
 from ._module_types import ModuleType, build_object
-from ._names import is_tensor, scope_number, unique_name, value_type
+from ._kinds import is_tensor, is_torch_object
+from ._names import value_type
+from ._scopes import number_of, scope_number, unique_name
 from ._sizes import TracerWarning, remembered
 from ._tensors import Size
-from ._torch_objects import is_torch_object
 from ._trace_check import TracingCheckError as TracingCheckError, check_outputs, check_records, cloned, quiet
 from ._trace_text import Constant, Trace, leaves
 from ._trace_torch import torch_mode, torch_says_tracing
@@ -147,8 +148,6 @@ class _TracedType(ModuleType):
         self.name = unique_name(type(module).__module__, type(module).__name__)
 
     def _collect(self) -> None:
-        from ._names import number_of
-
         module = self.module
         for name, value in module._parameters.items():
             self.rows.append((name, "NoneType" if value is None else "Tensor"))

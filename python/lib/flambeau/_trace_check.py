@@ -7,7 +7,7 @@ import difflib
 import warnings
 from typing import Any, Callable, Iterator
 
-from ._names import is_tensor
+from ._kinds import is_tensor
 from ._sizes import TracerWarning
 from ._trace_text import Constant, Trace, leaves
 

@@ -14,9 +14,9 @@ from typing import Any, Iterator
 from . import _flambeau
 from ._dtypes import DTYPES
 from ._flambeau import Tensor
-from ._names import Scope, is_tensor
+from ._kinds import is_tensor, is_torch_object
+from ._scopes import Scope
 from ._sizes import TracedFloat, TracedInt, plain, remembered
-from ._torch_objects import is_torch_object
 
 
 class Constant:

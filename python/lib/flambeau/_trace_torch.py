@@ -11,8 +11,8 @@ import warnings
 from typing import Any, Callable, Iterator
 
 from . import _flambeau
+from ._kinds import is_torch_object
 from ._sizes import TracerWarning, plain, remembered, warn_of_value
-from ._torch_objects import is_torch_object
 from ._trace_text import Trace, Writer, leaves
 
 _OPERATORS = {
