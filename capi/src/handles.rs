@@ -5,7 +5,6 @@
     reason = "C gives pointers; their requirements are stated in flambeau.h and checked for null here"
 )]
 
-use crate::module::Module;
 use engine::diag::{Diagnostic, Result};
 use engine::tensor::Pin;
 use engine::value::Value;
@@ -35,7 +34,7 @@ pub(crate) fn handle(value: Value) -> *mut Handle {
     Box::into_raw(Box::new(Handle { value, text: OnceLock::new(), array: OnceLock::new() }))
 }
 
-fn null(what: &str) -> Diagnostic {
+pub(crate) fn null(what: &str) -> Diagnostic {
     Diagnostic::input(format!("{what} is NULL"))
 }
 
@@ -44,13 +43,6 @@ fn null(what: &str) -> Diagnostic {
 pub(crate) unsafe fn value<'a>(handle: *const Handle) -> Result<&'a Handle> {
     // SAFETY: the caller's promise.
     unsafe { handle.as_ref() }.ok_or_else(|| null("the value"))
-}
-
-/// # Safety
-/// The pointer must be null or a living module.
-pub(crate) unsafe fn module<'a>(handle: *const Module) -> Result<&'a Module> {
-    // SAFETY: the caller's promise.
-    unsafe { handle.as_ref() }.ok_or_else(|| null("the module"))
 }
 
 /// # Safety

@@ -118,6 +118,13 @@ impl Module {
     }
 }
 
+/// # Safety
+/// The pointer must be null or a living module.
+unsafe fn living<'a>(handle: *const Module) -> Result<&'a Module> {
+    // SAFETY: the caller's promise.
+    unsafe { handle.as_ref() }.ok_or_else(|| handles::null("the module"))
+}
+
 /// See flambeau.h.
 ///
 /// # Safety
@@ -165,7 +172,7 @@ pub unsafe extern "C" fn flambeau_load_bytes(
 pub unsafe extern "C" fn flambeau_module_save(module: *const Module, path: *const c_char) -> c_int {
     guarded(-1, || {
         // SAFETY: the caller's promise.
-        let (module, path) = unsafe { (handles::module(module)?, handles::text(path, "the path")?) };
+        let (module, path) = unsafe { (living(module)?, handles::text(path, "the path")?) };
         module.save(path.as_ref()).map(|()| 0)
     })
 }
@@ -189,7 +196,7 @@ pub unsafe extern "C" fn flambeau_module_call(
             return operators::call(method, arguments).map(handles::handle);
         }
         // SAFETY: as above.
-        let module = unsafe { handles::module(module) }?;
+        let module = unsafe { living(module) }?;
         module.call(method, arguments).map(handles::handle)
     })
 }
@@ -205,7 +212,7 @@ pub unsafe extern "C" fn flambeau_module_attribute(
 ) -> *mut Handle {
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.
-        let (module, path) = unsafe { (handles::module(module)?, handles::text(path, "the path")?) };
+        let (module, path) = unsafe { (living(module)?, handles::text(path, "the path")?) };
         module.attribute(path).map(handles::handle)
     })
 }
@@ -217,7 +224,7 @@ pub unsafe extern "C" fn flambeau_module_attribute(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flambeau_module_train(module: *mut Module, training: c_int) -> c_int {
     // SAFETY: the caller's promise.
-    guarded(-1, || unsafe { handles::module(module) }?.train(training != 0).map(|()| 0))
+    guarded(-1, || unsafe { living(module) }?.train(training != 0).map(|()| 0))
 }
 
 /// See flambeau.h.
