@@ -4,7 +4,9 @@
 //! leftmost match and of those the longest. A search without back references is linear in the text; with
 //! them the number of steps is bounded, and a search that runs out finds nothing. Must not know FileCheck.
 
+mod brackets;
 mod captures;
+mod pieces;
 mod program;
 mod sets;
 mod syntax;
@@ -13,7 +15,7 @@ mod syntax;
 mod tests;
 
 pub use captures::Spans;
-pub use syntax::RegexError;
+pub use pieces::RegexError;
 
 use program::Program;
 

@@ -3,8 +3,8 @@
 //! Every piece owns one contiguous range of instructions whose end is the place after the piece, so any
 //! run of pieces can be simulated by itself. Time is the product of text and program length.
 
+use super::pieces::{Piece, Place, Syntax};
 use super::sets::ByteSet;
-use super::syntax::{Piece, Place, Syntax};
 use std::cell::Cell;
 
 /// Steps that captures and back references of one search may take, next to some for each byte of the text. A plain

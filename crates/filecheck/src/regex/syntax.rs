@@ -4,7 +4,9 @@
 //! sequence: the inside of a plain group stands beside its two marks, because captures are decided piece
 //! by piece from the left. Must not know FileCheck.
 
-use super::sets::{self, ByteSet};
+use super::brackets;
+use super::pieces::{Piece, Place, RegexError, Syntax};
+use super::sets::ByteSet;
 
 /// Most pieces that one pattern may expand to; `x{255}` thrice nested would have sixteen million.
 const MAX_PIECES: usize = 100_000;
@@ -13,69 +15,14 @@ const MAX_DEPTH: usize = 200;
 /// Largest count in `x{m,n}`.
 const MAX_REPEAT: usize = 255;
 
-/// Why a pattern is not a regular expression; the text is what POSIX `regerror` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RegexError(pub &'static str);
-
-pub(super) const BAD_COLLATE: RegexError = RegexError("invalid collating element");
-pub(super) const BAD_CLASS: RegexError = RegexError("invalid character class");
 const BAD_ESCAPE: RegexError = RegexError("trailing backslash (\\)");
 const BAD_BACKREF: RegexError = RegexError("invalid backreference number");
-pub(super) const BAD_BRACKET: RegexError = RegexError("brackets ([ ]) not balanced");
 const BAD_PAREN: RegexError = RegexError("parentheses not balanced");
 const BAD_BRACE: RegexError = RegexError("braces not balanced");
 const BAD_COUNT: RegexError = RegexError("invalid repetition count(s)");
-pub(super) const BAD_RANGE: RegexError = RegexError("invalid character range");
 const TOO_BIG: RegexError = RegexError("out of memory");
 const BAD_REPEAT: RegexError = RegexError("repetition-operator operand invalid");
 const EMPTY: RegexError = RegexError("empty (sub)expression");
-
-/// A place condition; it consumes nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// `^`: at the start of the text or after a line feed.
-    LineStart,
-    /// `$`: at the end of the text or before a line feed.
-    LineEnd,
-    /// `[[:<:]]`: before the first letter of a word.
-    WordStart,
-    /// `[[:>:]]`: after the last letter of a word.
-    WordEnd,
-}
-
-/// One step of a pattern.
-#[derive(Clone, Debug)]
-pub enum Piece {
-    /// One byte of a set.
-    Set(Box<ByteSet>),
-    /// This byte.
-    Byte(u8),
-    /// A place condition.
-    At(Place),
-    /// Start of the group with this number.
-    Open(usize),
-    /// End of the group with this number.
-    Close(usize),
-    /// One of several sequences, the first that fits.
-    Either(Vec<Vec<Piece>>),
-    /// The sequence or nothing.
-    Maybe(Vec<Piece>),
-    /// The sequence once or more.
-    Many(Vec<Piece>),
-    /// The text that a group took, with a copy of the group's own pattern.
-    Again(usize, Vec<Piece>),
-}
-
-/// A parsed pattern.
-#[derive(Debug)]
-pub struct Syntax {
-    /// The pieces in order.
-    pub pieces: Vec<Piece>,
-    /// Number of groups.
-    pub groups: usize,
-    /// Whether a back reference occurs.
-    pub backrefs: bool,
-}
 
 /// Parses `pattern`; letters stand for both cases where `ignore_case`, and with `newline` neither `.` nor an
 /// inverted bracket takes a line feed.
@@ -240,7 +187,7 @@ impl Parser<'_> {
                 Piece::Set(Box::new(set))
             }
             b'[' => {
-                let (piece, used) = sets::bracket(
+                let (piece, used) = brackets::bracket(
                     self.text.get(self.at..).unwrap_or_default(),
                     self.ignore_case,
                     self.newline,
