@@ -1,7 +1,8 @@
 //! Commands that need no program: `echo`, `cat`, `diff`, `count`, `split-file` and their like.
 
 use super::args::{absolute, options, python_error};
-use super::{Call, difference};
+use super::config::Call;
+use super::difference;
 use flambeau_files as files;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -17,8 +17,7 @@ pub(super) fn lines_to_check(input: &str, output: &str) -> Vec<bool> {
         match part {
             DiffOp::Equal { old_index, new_index, len } => {
                 for n in 0..len {
-                    let pairs = super::update::values(old[old_index + n])
-                        .zip(super::update::values(new[new_index + n]));
+                    let pairs = values(old[old_index + n]).zip(values(new[new_index + n]));
                     // One name for each value, both ways.
                     let is_other = |(a, b): (_, _)| {
                         *names.entry(a).or_insert(b) != b || *taken.entry(b).or_insert(a) != a
@@ -46,10 +45,19 @@ pub(super) fn lines_to_check(input: &str, output: &str) -> Vec<bool> {
     keep
 }
 
+/// The values of a text, in order: `%` and a name.
+pub(super) fn values(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    text.match_indices('%').filter_map(move |(at, _)| {
+        let length = text[at + 1..].find(|c| !is_name(c)).unwrap_or(text.len() - at - 1);
+        (length > 0).then(|| &text[at..=at + length])
+    })
+}
+
 /// A line with `%` for each value.
 fn without_names(line: &str) -> String {
     let mut out = line.to_string();
-    for value in super::update::values(line).collect::<Vec<_>>().into_iter().rev() {
+    for value in values(line).collect::<Vec<_>>().into_iter().rev() {
         let at = value.as_ptr() as usize - line.as_ptr() as usize;
         out.replace_range(at + 1..at + value.len(), "");
     }

@@ -1,9 +1,13 @@
 //! The command `lit`: its options, the threads, the progress bar.
 
+use super::conditions::{says_it_fails, used_features};
+use super::config::{Config, Knobs};
 use super::discover::{Test, discover};
+use super::outcome::{Outcome, Status};
 use super::report::{self, Detail, Level};
 use super::reporter::Reporter;
-use super::{Config, Knobs, Outcome, Status, lint, mutate, record, run_file, workers};
+use super::run::run_file;
+use super::{lint, mutate, record, workers};
 use flambeau_files as files;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,9 +94,9 @@ The options of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_F
 LIT_RUN_SHARD hold defaults. Not supported, and refused by name: valgrind (--vg), coverage of single tests, ResultDB.
 ";
 
-pub(super) struct Options {
+struct Options {
     paths: Vec<PathBuf>,
-    pub(super) detail: Detail,
+    detail: Detail,
     threads: usize,
     filter: Option<Regex>,
     filter_out: Option<Regex>,
@@ -361,7 +365,7 @@ fn listed(listing: Listing, tests: &[Test]) -> String {
     if listing.features && text.is_empty() {
         let mut used = BTreeSet::new();
         for test in tests {
-            used.extend(super::used_features(&test.path));
+            used.extend(used_features(&test.path));
         }
         text = format!("{}\n", used.into_iter().collect::<Vec<_>>().join(" "));
     }
@@ -370,7 +374,7 @@ fn listed(listing: Listing, tests: &[Test]) -> String {
 
 /// Runs one test as its folder and the command line want it.
 fn run_one(test: &Test, options: &Options) -> Outcome {
-    if options.exclude_xfail && super::says_it_fails(test) && !named(&options.xfail_not, test) {
+    if options.exclude_xfail && says_it_fails(&test.path, &test.config) && !named(&options.xfail_not, test) {
         return Outcome::of(Status::Excluded, "excluding XFAIL tests");
     }
     let mut outcome = run_file(&test.path, &test.config);
@@ -407,7 +411,7 @@ fn run(
     }
     let reporter = Mutex::new(Reporter {
         config,
-        options,
+        detail: options.detail,
         tests,
         outcomes: vec![None; tests.len()],
         ends: vec![Duration::ZERO; tests.len()],

@@ -1,7 +1,9 @@
 //! Finds test files.
 
 use super::args::{absolute, reason};
-use super::{Config, local};
+use super::conditions::has_run_lines;
+use super::config::Config;
+use super::local;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -102,5 +104,5 @@ impl Search<'_> {
 
 fn is_test(path: &Path, name: &str, config: &Config) -> bool {
     let ends = |list: &[String]| list.iter().any(|suffix| name.ends_with(suffix));
-    ends(&config.suffixes) || (ends(&config.maybe) && super::has_run_lines(path))
+    ends(&config.suffixes) || (ends(&config.maybe) && has_run_lines(path))
 }

@@ -3,14 +3,15 @@
 //! The commands of a pipe run one after the other, each on the whole output of the one before. What each did is reported
 //! when the pipe has ended, in lit's own form.
 
-use super::args::{absolute, python_error, quoted, repr};
+use super::args::{python_error, quoted, repr};
+use super::inside;
 use super::process::{self, Ran, Start};
+use super::shell::{Broken, Environment, Shell};
 use super::syntax::{Command, Pipeline, Redirect, When, Word};
-use super::{Config, inside};
+use super::wildcards::expand;
 use flambeau_files as files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// Longest word with the texts of files in it.
 const MAX_WORD: usize = 16 << 20;
@@ -20,57 +21,6 @@ pub(super) const NOT_FOUND: i32 = 127;
 pub(super) const KILLED: i32 = -9;
 /// Most letters of one output that are shown.
 const SHOWN: usize = 10240;
-
-/// Why a command line could not be run to its end.
-#[derive(Debug)]
-pub(super) enum Broken {
-    /// The time is over.
-    TimedOut,
-    /// It makes no sense: the test is not a good test.
-    Bad(String),
-    /// The shell does not do that: the test fails.
-    Refused(String),
-}
-
-/// Where commands run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Environment {
-    /// The folder.
-    pub(super) directory: PathBuf,
-    /// The variables.
-    pub(super) variables: BTreeMap<String, String>,
-    /// Rights that new files do not have.
-    pub(super) umask: Option<u32>,
-    /// Options of `ulimit` and their values in the shell's units.
-    pub(super) ulimit: BTreeMap<&'static str, String>,
-}
-
-impl Environment {
-    /// The shell's commands that set permissions and limits.
-    pub(super) fn limits(&self) -> String {
-        let mut out = String::new();
-        if let Some(mask) = self.umask {
-            out.push_str(&format!("umask {mask:o}; "));
-        }
-        for (option, value) in &self.ulimit {
-            out.push_str(&format!("ulimit {option} {value}; "));
-        }
-        out
-    }
-}
-
-/// The state of a test while it runs.
-pub(super) struct Shell<'a> {
-    pub(super) config: &'a Config,
-    pub(super) environment: Environment,
-    /// Directories that `pushd` left.
-    pub(super) left: Vec<PathBuf>,
-    pub(super) deadline: Option<Instant>,
-    /// What happened, for people.
-    pub(super) log: String,
-    /// The error messages of the system's own shell.
-    pub(super) errors: String,
-}
 
 /// Where an output or the input goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -641,47 +591,4 @@ fn last_colour(line: &str, before: Option<String>) -> Option<String> {
     let Some(end) = behind.get(2..).and_then(|codes| codes.find('m')) else { return before };
     let code = behind.get(..end + 3).unwrap_or_default();
     (!matches!(code, "\x1b[m" | "\x1b[0m")).then(|| code.to_string())
-}
-
-/// The files that a word with wildcards fits, in order, or the word itself. A wildcard that fits nothing stays.
-pub(super) fn expand(word: &Word, directory: &Path) -> Vec<String> {
-    let found = if word.glob { glob(directory, &word.text) } else { Vec::new() };
-    if found.is_empty() { vec![word.text.clone()] } else { found }
-}
-
-/// The files that a pattern with `*` and `?` fits, in order.
-fn glob(directory: &Path, pattern: &str) -> Vec<String> {
-    let whole = absolute(directory, pattern);
-    let mut found = vec![PathBuf::from("/")];
-    for part in whole.components().skip(1) {
-        let part = part.as_os_str().to_string_lossy();
-        if !part.contains(['*', '?']) {
-            found.iter_mut().for_each(|path| path.push(&*part));
-            continue;
-        }
-        let expression: String = part
-            .chars()
-            .map(|letter| match letter {
-                '*' => ".*".into(),
-                '?' => ".".into(),
-                letter => regex::escape(&letter.to_string()),
-            })
-            .collect();
-        let Ok(regex) = regex::Regex::new(&format!("^{expression}$")) else { return Vec::new() };
-        let mut next = Vec::new();
-        for folder in found {
-            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-            for entry in entries.flatten() {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                if regex.is_match(&name) && (part.starts_with('.') || !name.starts_with('.')) {
-                    next.push(folder.join(name));
-                }
-            }
-        }
-        found = next;
-    }
-    let mut names: Vec<String> =
-        found.into_iter().filter(|path| path.exists()).map(|path| path.display().to_string()).collect();
-    names.sort();
-    names
 }

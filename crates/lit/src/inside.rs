@@ -1,9 +1,10 @@
 //! What changes the shell itself: `cd`, `export` and their like; and `mkdir` and `rm`, which need no streams.
 
 use super::args::{absolute, options, python_error, repr};
-use super::exec::{Broken, Shell, expand};
 use super::process::Ran;
+use super::shell::{Broken, Shell};
 use super::syntax::Word;
+use super::wildcards::expand;
 use std::path::Path;
 
 /// Whether a name is one of these. They cannot be part of a pipe, but `echo` can.

@@ -5,8 +5,8 @@
 //! FileCheck are examined. The idea of the first two is LLVM's, whose suites have held dozens of each. Comments may mention
 //! CHECK lines: text after a prefix is a forgotten check only if it reads as code (`is_prose`).
 
-use super::MAX_TEST;
 use super::discover::Test;
+use super::script::MAX_TEST;
 use flambeau_files as files;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};

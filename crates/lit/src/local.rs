@@ -15,7 +15,8 @@
 //!
 //! A folder inherits from the one above it. Where there is no such file, those of LLVM's lit are looked for.
 
-use super::{Config, python};
+use super::config::Config;
+use super::python;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -4,19 +4,19 @@
 //! of a `RUN:` line that has knobs runs with each of them at 0, 1, 2 and so on, until its output is the usual one. A number
 //! whose output differs and whose checks hold all the same is a mutant that no check sees. Knows no tool.
 
+use super::conditions::closed;
+use super::config::{Config, Knobs};
 use super::discover::Test;
-use super::exec::{Broken, Shell};
-use super::script::{self, LineKind, Script};
+use super::script::{self, LineKind, MAX_TEST, Script};
+use super::shell::{Broken, Shell};
+use super::surroundings::{shell, substitutions, temp_folder};
 use super::syntax::{self, Command, Pipeline, Word};
-use super::{Config, MAX_TEST, closed, shell, substitutions, temp_folder, workers};
+use super::workers;
 use flambeau_files as files;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Extracts the knobs of a command from its arguments; empty if it has none.
-pub type Knobs = Arc<dyn Fn(&[String]) -> Vec<String> + Send + Sync>;
 
 /// Largest number that a knob is set to.
 const MOST: usize = 64;

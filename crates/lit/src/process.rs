@@ -3,8 +3,9 @@
 //! Every run has a time limit, and output is bounded.
 
 use super::args::python_error;
-use super::exec::{Broken, Environment};
-use super::{Tool, builtin};
+use super::builtin;
+use super::config::Tool;
+use super::shell::{Broken, Environment};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -204,7 +205,7 @@ impl Job {
             let out = Shared::default();
             let err = if self.merged { out.clone() } else { Shared::default() };
             let status = catch_unwind(AssertUnwindSafe(|| {
-                (self.tool)(super::Call {
+                (self.tool)(super::config::Call {
                     args: &self.args,
                     directory: &self.directory,
                     environment: &environment,

@@ -3,7 +3,7 @@
 //! Known is the part that such files are mostly made of: assignments, additions to the lists of `config`, and `if`.
 //! Unknown statements are skipped and reported by name; nothing is executed.
 
-use super::Config;
+use super::config::Config;
 use super::python_value::{Scope, Value, value};
 use flambeau_files as files;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Values and expressions of configurations in Python, as far as suites need them: texts, numbers, lists, comparisons,
 //! and a handful of functions that ask for paths and parameters. Nothing else of Python is known here.
 
-use super::Config;
 use super::args::absolute;
+use super::config::Config;
 use std::collections::BTreeMap;
 use std::path::Path;
 

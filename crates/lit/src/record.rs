@@ -3,8 +3,8 @@
 //! One small file for each path that lit is called with, in the user's cache folder; a line a test: `+` or `-`,
 //! seconds, name.
 
-use super::Outcome;
 use super::discover::Test;
+use super::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! What a run of tests reports: results, totals in lit's wording, and an XML file for other programs.
 
 use super::discover::Test;
-use super::{Outcome, Status};
+use super::outcome::{Outcome, Status};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,16 +1,16 @@
 //! The results of tests in their order, each as soon as all before are there, and the bar below them.
 
-use super::cli::Options;
+use super::config::Config;
 use super::discover::Test;
-use super::report;
-use super::{Config, Outcome};
+use super::outcome::Outcome;
+use super::report::{self, Detail};
 use std::io::Write;
 use std::time::Duration;
 
 /// Reports results in order of the tests, as soon as all before are there.
 pub(super) struct Reporter<'a> {
     pub(super) config: &'a Config,
-    pub(super) options: &'a Options,
+    pub(super) detail: Detail,
     pub(super) tests: &'a [Test],
     pub(super) outcomes: Vec<Option<Outcome>>,
     /// When each test ended, from the start of the run.
@@ -42,7 +42,7 @@ impl Reporter<'_> {
         {
             self.reported += 1;
             let position = (self.reported, total);
-            let text = report::result(test, outcome, position, self.options.detail);
+            let text = report::result(test, outcome, position, self.detail);
             if self.config.progress && !text.is_empty() {
                 write!(self.out, "\r\x1b[K")?;
             }
@@ -67,7 +67,7 @@ impl Reporter<'_> {
         for (index, test) in tests.iter().enumerate().skip(self.reported) {
             if let Some(Some(outcome)) = self.outcomes.get(index) {
                 let position = (index + 1, tests.len());
-                let text = report::result(test, outcome, position, self.options.detail);
+                let text = report::result(test, outcome, position, self.detail);
                 self.out.write_all(text.as_bytes())?;
             }
         }

@@ -6,6 +6,9 @@ use super::feature;
 use regex::Regex;
 use std::sync::LazyLock;
 
+/// Most bytes of a test file.
+pub(super) const MAX_TEST: u64 = 256 << 20;
+
 /// One directive that adds to the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunLine {

@@ -3,7 +3,11 @@
 mod update;
 
 use super::*;
+use std::ffi::OsString;
 use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A folder that goes away with it.
 struct Folder(PathBuf);

@@ -4,11 +4,13 @@
 //! `CHECK` and a `CHECK-NEXT` for each further line; values become variables named as they are, or as the op that makes them.
 //! Checks of lines that hold stay unchanged. If a prefix has no checks, they are inserted after the test's first `RUN:` lines.
 
-use super::changed::lines_to_check;
-use super::exec::Shell;
+use super::changed::{lines_to_check, values};
+use super::config::Config;
 use super::script::{self, LineKind, Script};
+use super::shell::Shell;
+use super::surroundings::{shell, substitutions};
 use super::syntax::{Command, Pipeline};
-use super::{Config, mutate, shell, substitutions, syntax};
+use super::{mutate, syntax};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -230,15 +232,6 @@ fn pattern(
         }
     }
     out
-}
-
-/// The values of a text, in order: `%` and a name.
-pub(super) fn values(text: &str) -> impl Iterator<Item = &str> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    text.match_indices('%').filter_map(move |(at, _)| {
-        let length = text[at + 1..].find(|c| !is_name(c)).unwrap_or(text.len() - at - 1);
-        (length > 0).then(|| &text[at..=at + length])
-    })
 }
 
 /// Names values that are only numbered by what makes them: `%5 : int = prim::Constant[...]` is `CONSTANT`, `%0 = arith.addf` is
