@@ -4,18 +4,15 @@
 //! is `passed`, `wrong` (another answer than recorded), `unsupported` (a named feature or operator is missing),
 //! `error` (anything else that failed, panics included) or `skipped`.
 
-use super::cache::PlanCacheOptions;
 use super::case::{Case, Raises, compare, decode, encode};
+pub use super::check_options::Options;
 pub use super::check_outcome::{Form, Outcome, Status};
 use super::check_strides::{Order, ordered};
 use super::gradients::{self, Learned};
-use super::inputs::InputOptions;
 use super::io::{Io, Kept};
 use super::load::{detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with};
-use super::numerics::Numerics;
-use super::prepare::{DeviceOptions, GuardOptions, PlanOptions, StrategyOptions};
+use super::prepare::{GuardOptions, StrategyOptions};
 use super::progress::Progress;
-use super::threads::ThreadOptions;
 use super::{check_aliases, check_model, check_passes, check_types, prepare, raises};
 use crate::backends::cache::{self, Kind};
 use crate::backends::{Backend, FusionReport};
@@ -28,92 +25,11 @@ use crate::runtime::{PlanReport, Program, traceback};
 use crate::toolkit::Toolkit;
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
-use clap::Args;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Options of `flambeau check`.
-#[derive(Args, Debug)]
-pub struct Options {
-    /// Case files (one JSON object a line), case folders (with a case.json, as examples/record.py writes them), and models: a
-    /// model's answer under the default passes is compared with that of the program as saved
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// Run this form of each case only
-    #[arg(long, value_name = "FORM")]
-    from: Option<Form>,
-    /// Run cases whose name contains this text only
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
-    /// Print one JSON object for each case and form, with the program's own answer
-    #[arg(long)]
-    pub(super) json: bool,
-    /// Cases to run in parallel [default: one for each thread]
-    #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
-    #[command(flatten)]
-    threads: ThreadOptions,
-    /// Print failures of kind `wrong` only
-    #[arg(long)]
-    wrong_only: bool,
-    /// Run each program with these passes on: 'default'
-    #[arg(long, value_name = "PIPELINE", default_value = "")]
-    pub(super) passes: String,
-    #[command(flatten)]
-    pub(super) device: DeviceOptions,
-    #[command(flatten)]
-    pub(super) plans: PlanOptions,
-    #[command(flatten)]
-    pub(super) guards: GuardOptions,
-    #[command(flatten)]
-    plan_cache: PlanCacheOptions,
-    #[command(flatten)]
-    pub(super) inputs: InputOptions,
-    /// The function of a model to call
-    #[arg(long, value_name = "NAME", default_value = "forward")]
-    pub(super) entry: String,
-    /// Compare the value of each op of the graph with those that a folder records, and name the first that differs
-    #[arg(long)]
-    pub(super) ops: bool,
-    #[command(flatten)]
-    pub(super) numerics: Numerics,
-    /// Verify each program after each pass
-    #[arg(long)]
-    verify_each: bool,
-    /// Also run each program after each pass, and name the first pass that breaks it
-    #[arg(long)]
-    check_each: bool,
-    /// Compare what aliases and is written with what the alias analysis says
-    #[arg(long)]
-    aliases: bool,
-    /// Compare what ops write and alias with the marks of their schemas, and what they give with what their rows infer; a
-    /// difference is an error
-    #[arg(long)]
-    audit: bool,
-    /// Compare what the ops of plans give with the types that the graphs of plans say; a difference is an error
-    #[arg(long)]
-    types: bool,
-    /// How tensor arguments lie in memory: answers are the same
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
-    order: Order,
-    /// Seed of the random generator at each call
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(super) seed: u64,
-    /// Let parameters of loaded modules require gradients, also where a case asks for none
-    #[arg(long)]
-    pub(super) grad: bool,
-    /// Compile the backward of fusion groups of any size, where otherwise small ones are recorded op by op
-    #[arg(long)]
-    small_gradients: bool,
-    /// Load a dialect definition file
-    #[arg(long, value_name = "FILE")]
-    pub(super) dialect: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(in crate::tools) limits: LimitOptions,
-}
 
 /// How a program is prepared and run, and what is checked afterwards.
 pub struct Configuration {

@@ -2,7 +2,8 @@
 //! how far the answer of a recorded folder is from PyTorch's, output by output and op by op.
 
 use super::case::{Case, decode};
-use super::check::{Options, Outcome};
+use super::check_options::Options;
+use super::check_outcome::Outcome;
 use super::inputs;
 use super::io::Io;
 use super::load::{detach_parameters, load_archive_with, load_shown};

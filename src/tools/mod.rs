@@ -6,6 +6,7 @@ pub mod case;
 pub mod check;
 pub mod check_aliases;
 mod check_model;
+mod check_options;
 mod check_outcome;
 pub mod check_passes;
 mod check_strides;

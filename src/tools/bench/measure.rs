@@ -1,6 +1,6 @@
 //! Calls with a stopwatch: how many, and what is made of their times.
 
-use super::Options;
+use super::options::Options;
 use super::subject::Ready;
 use crate::diag::Result;
 use crate::dialects::Run;

@@ -2,113 +2,25 @@
 //! numbers of threads and batch sizes, beside a baseline, op by op.
 
 mod measure;
+mod options;
 mod profile;
 mod report;
 mod rewrite;
 mod subject;
 
-use super::cache::CacheOptions;
 use super::check::{fusion_json, plans_json};
-use super::inputs::InputOptions;
 use super::io::Io;
 use super::making;
-use super::numerics::Numerics;
-use super::prepare::{DeviceOptions, KeptOptions, PlanOptions};
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::resources::pool;
-use crate::tools::limits::LimitOptions;
-use clap::{Args, Subcommand};
+use options::What;
 use report::Line;
 use serde_json::json;
 use std::path::PathBuf;
 use subject::{Setting, Subject};
 
-/// Options of `flambeau bench`.
-#[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Options {
-    #[command(subcommand)]
-    what: Option<What>,
-    /// Models (a .pt archive, TorchScript source, graph text), case files (one JSON object a line) and case folders
-    #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
-    #[command(flatten)]
-    inputs: InputOptions,
-    /// Inputs of further calls, in turn with the others, as for --input: 'x=float32[1,3,160,160]'; repeat it for more. Sizes that
-    /// change from call to call
-    #[arg(long, value_name = "WORDS", conflicts_with = "batch")]
-    also: Vec<String>,
-    /// The function or method of a model to call
-    #[arg(long, value_name = "NAME", default_value = "forward")]
-    entry: String,
-    /// Threads that share the work of loops; several numbers are timed one after the other: 1,2,4
-    /// [default: FLAMBEAU_NUM_THREADS, else all cores]
-    #[arg(long, value_name = "N,...", value_delimiter = ',')]
-    threads: Vec<usize>,
-    /// First sizes of the inputs that are given by their sizes, one after the other: 1,8
-    #[arg(long, value_name = "N,...", value_delimiter = ',')]
-    batch: Vec<i64>,
-    /// Time another model, or other passes for the same model, alternating with each, and print the ratio: a file, or a pipeline
-    /// ('none' for no passes)
-    #[arg(long, value_name = "FILE|PIPELINE")]
-    baseline: Option<String>,
-    /// How long to call each program once it is warm
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
-    seconds: f64,
-    /// Calls before those that are timed, besides the first
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    warmup: usize,
-    /// Run cases whose name contains this text only
-    #[arg(long, value_name = "TEXT")]
-    filter: Option<String>,
-    /// Passes to run first
-    #[arg(long, value_name = "PIPELINE", default_value = "default")]
-    passes: String,
-    /// Load a dialect definition file
-    #[arg(long, value_name = "FILE")]
-    dialect: Vec<PathBuf>,
-    #[command(flatten)]
-    device: DeviceOptions,
-    #[command(flatten)]
-    plans: PlanOptions,
-    /// Let other threads make plans: the first call runs without, and those that are timed come once the plans are there
-    #[arg(long, conflicts_with = "no_plans")]
-    plans_in_background: bool,
-    #[command(flatten)]
-    kept: KeptOptions,
-    #[command(flatten)]
-    cache: CacheOptions,
-    #[command(flatten)]
-    numerics: Numerics,
-    /// Print one JSON object a line
-    #[arg(long)]
-    json: bool,
-    /// Write a chart of the times
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Show where the time of a call goes, by op and by kernel; with a FILE, do so without plans and write a trace for
-    /// ui.perfetto.dev, which `translate --to html --profile FILE` draws as heat
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    profile: Option<Option<PathBuf>>,
-    /// Write a call as it is timed, with its plans, as a trace for ui.perfetto.dev: ops and kernels with time and bytes
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-    /// Seed of the random generator at the first call, and of the numbers of --input
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-    /// Record gradients; without it programs run as under torch.no_grad()
-    #[arg(long)]
-    grad: bool,
-    #[command(flatten)]
-    pub(in crate::tools) limits: LimitOptions,
-}
-
-#[derive(Subcommand, Debug)]
-enum What {
-    /// Time the simplifier on growing graphs: saturation, the greedy driver and mlir-opt
-    Rewrite(rewrite::Options),
-}
+pub use options::Options;
 
 /// Runs the command. Gives whether everything could be timed.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {

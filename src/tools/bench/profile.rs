@@ -1,6 +1,6 @@
 //! Where the time of a call goes: by kind of op, by kernel, and as a trace.
 
-use super::Options;
+use super::options::Options;
 use super::subject::Ready;
 use crate::diag::Result;
 use crate::dialects::Run;

@@ -1,6 +1,6 @@
 //! What is timed: a model with inputs, or a case; loaded, changed by passes and ready to be called.
 
-use super::Options;
+use super::options::Options;
 use crate::diag::{Diagnostic, Result, render};
 use crate::dialects::Run;
 use crate::passes::Pipeline;
