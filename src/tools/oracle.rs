@@ -2,8 +2,7 @@
 //! passes, or a user's command says so. Bisection and reduction query it repeatedly.
 
 use super::case::{compare, encode};
-use super::opt::pass_error_signature;
-use crate::diag::{Diagnostic, Result, files};
+use crate::diag::{Diagnostic, ErrorKind, Result, files};
 use crate::dialects::{Registry, Run, Strictness};
 use crate::ir::{Module, PrintOptions, Symbol};
 use crate::passes::Pipeline;
@@ -126,6 +125,27 @@ pub(super) fn differ(before: &Result<Value>, after: &Result<Value>) -> bool {
         (Err(a), Err(b)) => a.report().class != b.report().class,
         _ => true,
     }
+}
+
+/// What makes two failures the same: the message without numbers and names of values, and the place of a panic.
+pub(super) fn pass_error_signature(error: &Diagnostic) -> String {
+    let mut text = String::new();
+    let place = error.report().notes.iter().find(|n| n.starts_with("the panic was raised at"));
+    let first_note = if error.kind() == ErrorKind::Verify { error.report().notes.first() } else { None };
+    for part in std::iter::once(&error.report().message).chain(first_note) {
+        let mut last = ' ';
+        for c in part.chars() {
+            // `%x.1` and `17` may differ from one input to a smaller one.
+            if c.is_ascii_digit() && (last.is_ascii_digit() || last == '#') {
+                continue;
+            }
+            last = if c.is_ascii_digit() { '#' } else { c };
+            text.push(last);
+        }
+    }
+    let words: Vec<&str> =
+        text.split_whitespace().map(|w| if w.starts_with('%') { "%" } else { w }).collect();
+    format!("{:?} {} {}", error.kind(), words.join(" "), place.map_or("", String::as_str))
 }
 
 /// Runs a shell command on IR; whether it succeeds.

@@ -1,7 +1,7 @@
 //! `opt --bisect`: finds the first pass after which something is wrong, and in it the first step, by halving.
 
+use super::read::{Input, fold};
 use super::work::Work;
-use super::{Input, fold};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::ir::{Module, PrintOptions};
 use crate::passes::Pipeline;

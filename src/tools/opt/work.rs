@@ -2,8 +2,9 @@
 
 use super::options::{ExplainForm, OutputForm};
 use super::page::Page;
+use super::read::{Input, archive, read_text};
 use super::validate::Validator;
-use super::{Input, Options, expected, reproducer};
+use super::{Options, expected, reproducer};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, render};
 use crate::dialects::{Laws, Registry};
 use crate::ir::{Module, ParsedModule, PrintOptions, Symbol, verify_module};
@@ -15,6 +16,7 @@ use crate::rewrite::Explanations;
 use crate::runtime::{Program, ScriptComposites};
 use crate::tools::inputs;
 use crate::tools::io::Io;
+use crate::tools::oracle::pass_error_signature;
 use crate::value::Value;
 use hashbrown::HashSet;
 use std::fs::File;
@@ -157,7 +159,7 @@ impl Work<'_> {
         settings.extras.set(Arc::new(Meanings(ScriptComposites::of(self.registry))));
         // The model itself, whose attributes some passes make constants of.
         if source.is_none()
-            && let Some(instance) = super::archive(input, self.registry)?.program.instance()
+            && let Some(instance) = archive(input, self.registry)?.program.instance()
         {
             settings.extras.set(Arc::new(instance.clone()));
         }
@@ -205,7 +207,7 @@ impl Work<'_> {
         io: &mut Io<'_>,
     ) -> Result<(String, Vec<Value>)> {
         let loaded = match &input.source {
-            None => super::archive(input, self.registry)?,
+            None => archive(input, self.registry)?,
             Some(_) => Program::with(module.clone(), None, Arc::clone(self.registry)).into(),
         };
         let entry = inputs::entry(&self.options.entry, &loaded.program).to_string();
@@ -224,10 +226,10 @@ impl Work<'_> {
         match source {
             Some(source) => {
                 let (bare, symbols) = (self.options.no_locations, self.options.symbols);
-                Ok(super::read_text(source, self.registry, bare, symbols))
+                Ok(read_text(source, self.registry, bare, symbols))
             }
             None => {
-                let module = super::archive(input, self.registry)?.program.module().clone();
+                let module = archive(input, self.registry)?.program.module().clone();
                 Ok(Ok(ParsedModule { module, ..ParsedModule::default() }))
             }
         }
@@ -427,25 +429,4 @@ impl Options {
 
 fn is_warning(diagnostic: &Diagnostic) -> bool {
     diagnostic.report().severity == crate::diag::Severity::Warning
-}
-
-/// What makes two failures the same: the message without numbers and names of values, and the place of a panic.
-pub(in crate::tools) fn pass_error_signature(error: &Diagnostic) -> String {
-    let mut text = String::new();
-    let place = error.report().notes.iter().find(|n| n.starts_with("the panic was raised at"));
-    let first_note = if error.kind() == ErrorKind::Verify { error.report().notes.first() } else { None };
-    for part in std::iter::once(&error.report().message).chain(first_note) {
-        let mut last = ' ';
-        for c in part.chars() {
-            // `%x.1` and `17` may differ from one input to a smaller one.
-            if c.is_ascii_digit() && (last.is_ascii_digit() || last == '#') {
-                continue;
-            }
-            last = if c.is_ascii_digit() { '#' } else { c };
-            text.push(last);
-        }
-    }
-    let words: Vec<&str> =
-        text.split_whitespace().map(|w| if w.starts_with('%') { "%" } else { w }).collect();
-    format!("{:?} {} {}", error.kind(), words.join(" "), place.map_or("", String::as_str))
 }

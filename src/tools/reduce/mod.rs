@@ -1,21 +1,23 @@
 //! `flambeau reduce`: makes a failing input small by itself. A candidate is kept if it still shows the fault: the same panic, the
 //! same diagnostic, another answer than without passes, or whatever a user's command calls interesting.
 
+mod best;
 mod shrink;
 
 use super::inputs;
 use super::io::Io;
 use super::numerics::Numerics;
-use super::opt::{self, pass_error_signature, reproducer};
-use super::oracle::{Fault, Oracle};
+use super::opt::{self, reproducer};
+use super::oracle::{Fault, Oracle, pass_error_signature};
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, Source};
 use crate::dialects::{Registry, Strictness};
-use crate::ir::{Graph, Module, NoLaws, PrintOptions, verify_module};
+use crate::ir::Module;
 use crate::passes::Pipeline;
 use crate::passes::manager::Settings;
 use crate::tools::limits::LimitOptions;
 use crate::tools::threads::ThreadOptions;
+use best::{Best, count_ops};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -182,102 +184,4 @@ fn find_fault(
 
 fn nothing(why: String) -> Diagnostic {
     Diagnostic::new(ErrorKind::Input, format!("there is nothing to reduce: {why}"))
-}
-
-fn count_ops(module: &Module) -> usize {
-    module.functions.values().map(|f| ops_within(&f.graph)).sum()
-}
-
-/// The ops of a graph and of the graphs inside of its ops.
-fn ops_within(graph: &Graph) -> usize {
-    let ops = graph.all_ops();
-    let attrs = ops.iter().flat_map(|op| graph.attrs(*op));
-    // Graph text nests graphs only as deep as its parser does.
-    let inner = attrs.filter_map(|(_, attr)| attr.as_graph()).map(|inner| ops_within(inner));
-    ops.len() + inner.sum::<usize>()
-}
-
-/// The smallest input so far.
-struct Best<'a, 'io> {
-    oracle: &'a Oracle,
-    module: Module,
-    pipeline: Pipeline,
-    tests: usize,
-    max_tests: usize,
-    output: &'a Path,
-    what: &'a str,
-    /// Names and texts of dialect files.
-    dialects: Vec<(String, String)>,
-    quiet: bool,
-    said: usize,
-    progress: Progress,
-    io: &'a mut Io<'io>,
-}
-
-impl Best<'_, '_> {
-    /// Whether no more tests may be made.
-    fn is_over(&self) -> bool {
-        self.tests >= self.max_tests
-    }
-
-    /// Whether calls keep their arguments, so that inputs may not change.
-    fn has_arguments(&self) -> bool {
-        matches!(self.oracle.fault, Fault::Answer { .. })
-    }
-
-    /// Takes a candidate if it still shows the fault.
-    fn offer(&mut self, module: Module, pipeline: Pipeline) -> Result<bool> {
-        if self.is_over() || !verify_module(&module, &NoLaws, &|_| None).is_empty() {
-            return Ok(false);
-        }
-        self.tests += 1;
-        self.progress.step();
-        if !self.oracle.is_bad(&module, &pipeline, None)? {
-            return Ok(false);
-        }
-        (self.module, self.pipeline) = (module, pipeline);
-        self.keep()?;
-        Ok(true)
-    }
-
-    fn offer_module(&mut self, module: Module) -> Result<bool> {
-        let pipeline = self.pipeline.clone();
-        self.offer(module, pipeline)
-    }
-
-    /// The best so far as a reproducer.
-    fn text(&self) -> String {
-        let mut text = Vec::new();
-        // Writing to memory does not fail.
-        let _ = self.module.write_text(&mut text, &PrintOptions::default());
-        reproducer::write(&reproducer::Case {
-            text: String::from_utf8_lossy(&text).into_owned(),
-            pipeline: self.pipeline.to_text(),
-            error: self.what.to_string(),
-            carries: self.oracle.strictness == Strictness::Carry,
-            strict: self.oracle.strictness == Strictness::Ops,
-            dialects: self.dialects.clone(),
-            ..reproducer::Case::default()
-        })
-    }
-
-    /// Writes the best so far, whole or not at all, so that stopping loses nothing; reports progress.
-    fn keep(&mut self) -> Result<()> {
-        if self.output != Path::new("-") {
-            let path = self.io.path(self.output);
-            let mut beside = path.clone().into_os_string();
-            beside.push(".new");
-            let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", self.output.display()));
-            std::fs::write(&beside, self.text()).map_err(failed)?;
-            std::fs::rename(&beside, &path).map_err(failed)?;
-        }
-        let ops = count_ops(&self.module);
-        if !self.quiet && ops * 10 <= self.said.saturating_mul(9) {
-            self.said = ops;
-            let passes = self.pipeline.names().len();
-            let said = format!("reduce: {ops} ops, {passes} passes after {} tests\n", self.tests);
-            self.progress.hidden(|| self.io.message(&said));
-        }
-        Ok(())
-    }
 }

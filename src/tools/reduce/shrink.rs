@@ -1,6 +1,6 @@
 //! The ways to make a module and a pipeline smaller. Large cuts are tried before small ones, all of them again until none helps.
 
-use super::Best;
+use super::best::Best;
 use crate::diag::Result;
 use crate::ir::{Attr, Graph, LocationId, Module, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::passes::Pipeline;
