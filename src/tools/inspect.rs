@@ -1,9 +1,10 @@
 //! `flambeau inspect`: what is in an archive, without building any of it: no class is compiled, no tensor is made.
 
 mod exported;
+mod problems;
 
 use super::io::Io;
-use crate::diag::{Diagnostic, Result};
+use crate::diag::Result;
 use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::archive::recognize::recognize_zip;
 use crate::frontend::archive::{Archive, Limits, Method, Node, NodeId, Pickle, TensorRecord, is_exported};
@@ -12,6 +13,7 @@ use crate::ir::Symbol;
 use crate::tools::limits::LimitOptions;
 use clap::Args;
 use indexmap::IndexSet;
+use problems::Problems;
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 
@@ -59,21 +61,6 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     problems.0.into_iter().next().map_or(Ok(true), Err)
 }
 
-/// What is wrong with an archive, as far as it was met.
-struct Problems(Vec<Diagnostic>);
-
-impl Problems {
-    /// What was read, if it could be.
-    fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
-        result.map_err(|error| self.0.push(error)).ok()
-    }
-
-    fn rows(&self) -> Vec<Json> {
-        let row = |error: &Diagnostic| json!({ "message": error.message(), "hints": error.report().hints });
-        self.0.iter().map(row).collect()
-    }
-}
-
 /// Everything, as JSON.
 fn describe(archive: &Archive, registry: &Registry, problems: &mut Problems) -> Json {
     let entries: Vec<Json> =
@@ -99,7 +86,7 @@ fn describe(archive: &Archive, registry: &Registry, problems: &mut Problems) -> 
     let mut tensors = data.as_ref().map(tensors).unwrap_or_default();
     let (classes, mut functions) = code(archive, problems);
     let programs = exported::programs(archive, problems);
-    tensors.extend(programs.iter().flat_map(exported::tensors));
+    tensors.extend(programs.iter().flat_map(|program| exported::tensors(program).take(MAX_ROWS)));
     functions.extend(programs.iter().map(exported::function));
     let root = root.or_else(|| programs.first().map(|program| program.name.clone()));
     let extra: Vec<Json> = archive

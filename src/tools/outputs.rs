@@ -65,7 +65,7 @@ pub fn write(path: &Path, value: &Value) -> Result<String> {
             (file_of(form, &tensors)?, lines.join(", "))
         }
     };
-    super::save::write_file(path, &bytes)?;
+    write_file(path, &bytes)?;
     Ok(written)
 }
 
@@ -76,9 +76,17 @@ pub fn write_tensors(path: &Path, tensors: &[(String, Tensor)]) -> Result<String
         let message = format!("{}: weights are written to .safetensors or .npz", path.display());
         return Err(Diagnostic::new(ErrorKind::Usage, message));
     }
-    super::save::write_file(path, &file_of(form, tensors)?)?;
+    write_file(path, &file_of(form, tensors)?)?;
     let numbers: i64 = tensors.iter().map(|(_, t)| t.numel() as i64).sum();
     Ok(format!("{} tensors of {numbers} numbers", tensors.len()))
+}
+
+/// Replaces a file only when it is written whole.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", path.display()));
+    let mut part = path.as_os_str().to_os_string();
+    part.push(".part");
+    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(failed)
 }
 
 fn file_of(form: Form, tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {

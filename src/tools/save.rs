@@ -1,6 +1,7 @@
 //! `flambeau save`: writes a program as an archive that `torch.jit.load` reads.
 
 use super::io::Io;
+use super::outputs::write_file;
 use super::weights::{self, WeightOptions, is_weights};
 use super::{load, opt};
 use crate::diag::{Diagnostic, Result, files};
@@ -126,14 +127,6 @@ impl Opened {
         };
         writer::save(registry, contents, &self.root, Vec::new())
     }
-}
-
-/// Replaces a file only when it is written whole.
-pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", path.display()));
-    let mut part = path.as_os_str().to_os_string();
-    part.push(".part");
-    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(failed)
 }
 
 /// The archive of a function, which is saved as PyTorch does: as the `forward` of a module that only holds it.

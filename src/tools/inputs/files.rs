@@ -1,6 +1,5 @@
 //! Files of arguments: `.json`, `.npy`, `.npz`, `.safetensors`. Each value comes with its name where the file has names.
 
-use super::make::{Maker, of_json};
 use crate::diag::{Diagnostic, ErrorKind, Result, files};
 use crate::tensor::{DType, Tensor};
 use crate::tools::case::decode;
@@ -14,9 +13,12 @@ const ARGUMENT_BYTES: u64 = 64 << 30;
 /// A value with its name in the file, if it has one.
 pub(super) type Named = (Option<String>, Value);
 
+/// What a value in JSON is that no case file could hold.
+pub(super) type Plain<'a> = &'a mut dyn FnMut(&serde_json::Value) -> Result<Value>;
+
 /// The values of a file in order; safetensors files in order of names. JSON holds encoded values as case files do, or plain
 /// ones; a list holds one value an item.
-pub(super) fn read(file: &Path, maker: &mut Maker<'_>) -> Result<Vec<Named>> {
+pub(super) fn read(file: &Path, plain: Plain<'_>) -> Result<Vec<Named>> {
     let named = |e: String| Diagnostic::input(format!("{}: {e}", file.display()));
     let bytes = files::read(file, ARGUMENT_BYTES).map_err(|e| named(e.to_string()))?;
     let shown = |error: Diagnostic| {
@@ -27,7 +29,7 @@ pub(super) fn read(file: &Path, maker: &mut Maker<'_>) -> Result<Vec<Named>> {
     match file.extension().and_then(|e| e.to_str()) {
         Some("json") => {
             let json: serde_json::Value = serde_json::from_slice(&bytes).map_err(|e| named(e.to_string()))?;
-            json_values(&json, maker).map_err(shown)
+            json_values(&json, plain).map_err(shown)
         }
         Some("npy") => Ok(vec![(None, numpy::read_npy(&bytes).map_err(shown)?.into())]),
         Some("npz") => {
@@ -39,27 +41,27 @@ pub(super) fn read(file: &Path, maker: &mut Maker<'_>) -> Result<Vec<Named>> {
     }
 }
 
-fn json_values(json: &serde_json::Value, maker: &mut Maker<'_>) -> Result<Vec<Named>> {
+fn json_values(json: &serde_json::Value, plain: Plain<'_>) -> Result<Vec<Named>> {
     // An object whose one key is a kind of value is one that a case file could hold; other objects name their values.
     if let serde_json::Value::Object(pairs) = json
         && let Err(error) = decode(json)
         && (pairs.len() != 1 || error.kind() == ErrorKind::Unsupported)
     {
         let pair = |(name, value): (&String, &serde_json::Value)| {
-            Ok((Some(name.clone()), json_value(value, maker)?))
+            Ok((Some(name.clone()), json_value(value, plain)?))
         };
         return pairs.iter().map(pair).collect();
     }
     let items = json.as_array().cloned().unwrap_or_else(|| vec![json.clone()]);
-    items.iter().map(|item| Ok((None, json_value(item, maker)?))).collect()
+    items.iter().map(|item| Ok((None, json_value(item, plain)?))).collect()
 }
 
 /// An encoded value, or else a plain one. A mistake in an encoded one is reported as such.
-fn json_value(json: &serde_json::Value, maker: &mut Maker<'_>) -> Result<Value> {
+fn json_value(json: &serde_json::Value, plain: Plain<'_>) -> Result<Value> {
     match decode(json) {
         Ok(value) => Ok(value),
         Err(error) if json.is_object() => Err(error),
-        Err(_) => maker.make(&of_json(json), None),
+        Err(_) => plain(json),
     }
 }
 

@@ -1,8 +1,8 @@
 //! From the text of an input to its value: numbers are drawn, files read, and what the argument's type asks for decides what
 //! brackets mean.
 
-use super::files;
-use super::specs::Spec;
+use super::files::{self, Named};
+use super::specs::{Spec, of_json};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Type, TypeKind};
 use crate::resources::memory;
@@ -82,9 +82,14 @@ impl Maker<'_> {
         items.iter().enumerate().map(|(n, item)| self.make(item, types.get(n))).collect()
     }
 
+    /// The values of a file of arguments, in order.
+    pub(super) fn read(&mut self, file: &Path) -> Result<Vec<Named>> {
+        files::read(file, &mut |json| self.make(&of_json(json), None))
+    }
+
     /// What a file holds: one value, or all of them where the type is a container.
     fn file(&mut self, name: &str, ty: Option<&Type>) -> Result<Value> {
-        let mut values = files::read(&self.directory.join(name), self)?;
+        let mut values = self.read(&self.directory.join(name))?;
         match ty.map(Type::kind) {
             Some(TypeKind::List(element)) if values.len() != 1 || values[0].0.is_some() => {
                 Ok(Value::list(element.clone(), values.into_iter().map(|(_, value)| value).collect()))
@@ -228,20 +233,4 @@ fn plain(spec: &Spec) -> Option<serde_json::Value> {
         }
         Spec::Random { .. } | Spec::File(_) | Spec::Tuple(_) => return None,
     })
-}
-
-/// JSON as specs, for files that hold plain values.
-pub(super) fn of_json(json: &serde_json::Value) -> Spec {
-    match json {
-        serde_json::Value::Null => Spec::None,
-        serde_json::Value::Bool(b) => Spec::Bool(*b),
-        serde_json::Value::Number(n) => {
-            n.as_i64().map_or_else(|| Spec::Float(n.as_f64().unwrap_or(f64::NAN)), Spec::Int)
-        }
-        serde_json::Value::String(text) => Spec::Str(text.clone()),
-        serde_json::Value::Array(items) => Spec::List(items.iter().map(of_json).collect()),
-        serde_json::Value::Object(pairs) => {
-            Spec::Dict(pairs.iter().map(|(key, value)| (Spec::Str(key.clone()), of_json(value))).collect())
-        }
-    }
 }

@@ -127,7 +127,7 @@ impl Inputs {
     /// Values of a file: by their names where all of them are arguments, else in order.
     fn file(&mut self, file: &Path) -> Result<()> {
         let directory = Path::new("");
-        let values = files::read(file, &mut Maker { directory, state: 0 })?;
+        let values = Maker { directory, state: 0 }.read(file)?;
         let known = |name: &str| self.parameters.iter().any(|argument| argument.name == name);
         let by_name = values.iter().all(|(name, _)| name.as_deref().is_some_and(known));
         for (name, value) in values {
@@ -282,19 +282,19 @@ pub fn annotate(module: &mut Module, function: &str, arguments: &[Value]) {
 
 /// Values from a file, in order.
 pub fn read_arguments(file: &Path) -> Result<Vec<Value>> {
-    let values = files::read(file, &mut Maker { directory: Path::new(""), state: 0 })?;
+    let values = Maker { directory: Path::new(""), state: 0 }.read(file)?;
     Ok(values.into_iter().map(|(_, value)| value).collect())
 }
 
 /// The tensors of a file by name.
 pub fn read_named(file: &Path) -> Result<Vec<(String, Value)>> {
-    let values = files::read(file, &mut Maker { directory: Path::new(""), state: 0 })?;
+    let values = Maker { directory: Path::new(""), state: 0 }.read(file)?;
     Ok(values.into_iter().filter_map(|(name, value)| Some((name?, value))).collect())
 }
 
 /// The values of a file in order, with their names where it has names.
 pub fn read_all(file: &Path) -> Result<Vec<(Option<String>, Value)>> {
-    files::read(file, &mut Maker { directory: Path::new(""), state: 0 })
+    Maker { directory: Path::new(""), state: 0 }.read(file)
 }
 
 /// A name with options: `adamw(lr=1e-3, betas=(0.9, 0.99))`. `flag` is the option that errors name.

@@ -344,6 +344,22 @@ impl fmt::Display for Spec {
     }
 }
 
+/// JSON as specs, for files that hold plain values.
+pub(super) fn of_json(json: &serde_json::Value) -> Spec {
+    match json {
+        serde_json::Value::Null => Spec::None,
+        serde_json::Value::Bool(b) => Spec::Bool(*b),
+        serde_json::Value::Number(n) => {
+            n.as_i64().map_or_else(|| Spec::Float(n.as_f64().unwrap_or(f64::NAN)), Spec::Int)
+        }
+        serde_json::Value::String(text) => Spec::Str(text.clone()),
+        serde_json::Value::Array(items) => Spec::List(items.iter().map(of_json).collect()),
+        serde_json::Value::Object(pairs) => {
+            Spec::Dict(pairs.iter().map(|(key, value)| (Spec::Str(key.clone()), of_json(value))).collect())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! What `inspect` shows of programs of `torch.export`: tensors, what is called, how often each operator.
 
-use super::Problems;
+use super::problems::Problems;
 use crate::frontend::archive::{Archive, Outline, OutlinedTensor, is_exported, outline};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value as Json, json};
@@ -15,7 +15,7 @@ pub(super) fn programs(archive: &Archive, problems: &mut Problems) -> Vec<Outlin
 
 /// A row for each tensor.
 pub(super) fn tensors(program: &Outline) -> impl Iterator<Item = Json> + '_ {
-    program.tensors.iter().take(super::MAX_ROWS).map(|tensor: &OutlinedTensor| {
+    program.tensors.iter().map(|tensor: &OutlinedTensor| {
         let elements = tensor.sizes.iter().fold(1i64, |count, size| count.saturating_mul(*size));
         json!({
             "name": tensor.name,

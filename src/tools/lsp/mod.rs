@@ -7,6 +7,7 @@
 //! another module can: errors are those of the commands.
 
 mod complete;
+mod diagnostic;
 mod document;
 mod features;
 mod format;

@@ -6,8 +6,8 @@
 //!
 //! Paths start from the file's own folder; a star stands for any letters of the last part.
 
+use super::diagnostic::translated;
 use super::document::{Document, Encoding};
-use super::problems::translated;
 use crate::diag::{Diagnostic, Source, files};
 use crate::dialects::Registry;
 use crate::frontend::dialect;

@@ -5,7 +5,7 @@
 use super::super::case::{self, Case};
 use super::super::observe::{Event, Watch};
 use super::super::{inputs, prepare};
-use super::{Row, Scale, tensors};
+use super::rows::{Row, Scale, tensors};
 use crate::diag::{Diagnostic, Result, files};
 use crate::dialects::{GraphId, Run};
 use crate::ir::{Graph, OpId};

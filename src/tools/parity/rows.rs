@@ -1,13 +1,9 @@
-//! How far an answer is from another one: for each output the largest absolute and relative difference, its place, and the
-//! tolerance; and the first op of a graph whose value differs. Must not know where the answers come from.
+//! Two answers side by side: for each output how far one is from the other, and the tolerance. Must not know where the
+//! answers come from.
 
-mod ops;
-
-pub use ops::{FirstOp, Found, has_ops, ops};
-
-use super::case;
-use super::table::Table;
 use crate::tensor::{DType, Tensor};
+use crate::tools::case;
+use crate::tools::table::Table;
 use crate::value::Value;
 use num_complex::Complex64;
 use serde_json::{Value as Json, json};
@@ -155,7 +151,7 @@ fn about(tensor: &Tensor) -> String {
 
 /// What the absolute tolerance of a tensor is measured by.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scale {
+pub(super) enum Scale {
     /// Numbers about 1, as answers have them.
     One,
     /// The largest finite number of the tensor, where it is above 1. Inside of a model a small number is often the difference of
@@ -163,7 +159,7 @@ enum Scale {
     Largest,
 }
 
-fn tensors(name: &str, expected: &Tensor, actual: &Tensor, own: Option<f64>, scale: Scale) -> Row {
+pub(super) fn tensors(name: &str, expected: &Tensor, actual: &Tensor, own: Option<f64>, scale: Scale) -> Row {
     let mut row = Row::new(name, about(expected));
     if expected.dtype() != actual.dtype() || expected.sizes() != actual.sizes() {
         row.differs = Some(about(actual));

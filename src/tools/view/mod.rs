@@ -4,6 +4,7 @@
 //! coordinates. The page holds the same rows and places them itself, since blocks open and close there. Must not
 //! know how graphs are run or changed.
 
+mod build;
 mod html;
 mod labels;
 mod layers;
@@ -13,8 +14,9 @@ mod scopes;
 mod seen;
 mod svg;
 
+pub use build::{Looks, model, model_with};
 pub use html::html;
-pub use model::{Block, Function, Looks, Model, Op, Part, Value, model, model_with};
+pub use model::{Block, Function, Model, Op, Part, Value};
 pub use seen::{Sizes, Times};
 pub(super) use svg::escaped;
 pub use svg::svg;

@@ -1,7 +1,8 @@
 //! Layout laws, and that a module survives the way into tables.
 
+use super::build::model;
 use super::layers::{Item, layers};
-use super::model::{Model, Part, model};
+use super::model::{Model, Part};
 use super::place::place;
 use crate::diag::Source;
 use crate::dialects::Registry;
