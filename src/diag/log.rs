@@ -6,7 +6,7 @@
 //! [`Log`] is a value that is handed on, not a global; what it collects comes out in the order of the work, whatever
 //! the number of threads.
 
-use super::{Diagnostic, ErrorKind};
+use super::Diagnostic;
 use parking_lot::Mutex;
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ impl LogSpec {
             let level = if name.len() < part.len() { Level::Debug } else { Level::Update };
             let name = canonical(name);
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-*".contains(c)) {
-                let error = Diagnostic::new(ErrorKind::Usage, format!("unknown log topic '{part}'"));
+                let error = Diagnostic::usage(format!("unknown log topic '{part}'"));
                 return Err(error.hint("topics are names of passes and analyses, as in 'dce:>alias'"));
             }
             topics.push((name, level));

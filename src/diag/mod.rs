@@ -134,6 +134,11 @@ impl Diagnostic {
         Self::new(ErrorKind::Unsupported, message)
     }
 
+    /// A command or an option that is used wrongly.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
     /// A file that cannot be taken.
     pub fn input(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Input, message)

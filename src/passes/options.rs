@@ -1,6 +1,6 @@
 //! Options of passes: what they take, how they are read, and their values. Knows no pass.
 
-use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::diag::{Diagnostic, Result, nearest};
 use std::fmt::Write;
 
 /// An option of a pass.
@@ -128,7 +128,7 @@ impl Options {
             written.push(declared[at].name);
             values[at].1 = declared[at]
                 .read(text.as_deref())
-                .map_err(|why| Diagnostic::new(ErrorKind::Usage, format!("'{owner}': {why}")))?;
+                .map_err(|why| Diagnostic::usage(format!("'{owner}': {why}")))?;
         }
         Ok(Options { values, given: written })
     }
@@ -208,7 +208,7 @@ fn is_bare(text: &str) -> bool {
 }
 
 fn unknown_option(owner: &str, declared: &[PassOption], name: &str) -> Diagnostic {
-    let error = Diagnostic::new(ErrorKind::Usage, format!("'{owner}' has no option '{name}'"));
+    let error = Diagnostic::usage(format!("'{owner}' has no option '{name}'"));
     match nearest(name, declared.iter().map(|o| o.name)) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None if declared.is_empty() => error.note(format!("'{owner}' has no options")),

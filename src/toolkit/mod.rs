@@ -23,7 +23,7 @@ pub use load::{
 pub use model::Model;
 
 use crate::backends::{self, Backend};
-use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, nearest};
+use crate::diag::{Diagnostic, Result, Source, files, nearest};
 use crate::dialects::{Registry, Run};
 use crate::frontend::dialect as text;
 use crate::lowering::{self, Lowering};
@@ -251,7 +251,7 @@ impl Toolkit {
             Some((_, Device::Ready(backend))) => Ok(Some(Arc::clone(backend))),
             Some((_, Device::Opened(open))) => open().map(Some),
             None => {
-                let error = Diagnostic::new(ErrorKind::Usage, format!("there is no device '{name}'"));
+                let error = Diagnostic::usage(format!("there is no device '{name}'"));
                 Err(match nearest(name, self.devices()) {
                     Some(near) => error.hint(format!("did you mean '{near}'?")),
                     None => {

@@ -1,6 +1,5 @@
 //! `flambeau cache`: what is in the folders of compiled kernels, plans and modules; and `--no-cache`, the same for every command that compiles.
 
-use super::cli::usage;
 use super::io::Io;
 use super::table::{Table, bytes};
 use crate::backends::cache::{self, Caches, DiskCache, Kind, LIMIT, Listed, Place};
@@ -104,8 +103,10 @@ impl Folder {
         let Caches { kernels, plans, modules } = Place::of_environment().caches();
         let caches: Vec<DiskCache> = [kernels, plans, modules].into_iter().flatten().collect();
         match caches.is_empty() {
-            true => Err(usage("there is no cache: FLAMBEAU_CACHE is off, or there is no home folder")
-                .hint("name its folder")),
+            true => {
+                Err(Diagnostic::usage("there is no cache: FLAMBEAU_CACHE is off, or there is no home folder")
+                    .hint("name its folder"))
+            }
             false => Ok(caches),
         }
     }

@@ -169,7 +169,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         return Ok(models_hold);
     }
     if options.inputs.any() {
-        let error = Diagnostic::new(ErrorKind::Usage, "recorded cases have inputs of their own");
+        let error = Diagnostic::usage("recorded cases have inputs of their own");
         return Err(error.hint("--input and --args are for models"));
     }
     for file in &files {
@@ -184,7 +184,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         }
     }
     if options.ops && folders.is_empty() {
-        let error = Diagnostic::new(ErrorKind::Usage, "--ops needs a folder that records the values of ops");
+        let error = Diagnostic::usage("--ops needs a folder that records the values of ops");
         return Err(error.hint("examples/record.py MODEL FOLDER --ops writes one"));
     }
     if let Some(text) = &options.filter {

@@ -17,7 +17,7 @@ pub fn need_plans(are_made: bool) -> Result<()> {
     if are_made {
         return Ok(());
     }
-    let error = Diagnostic::new(ErrorKind::Usage, "--types compares the tensors of plans, and none are made");
+    let error = Diagnostic::usage("--types compares the tensors of plans, and none are made");
     Err(error.hint("plans are made with --passes default"))
 }
 

@@ -484,11 +484,6 @@ fn with_variables(mut args: Vec<OsString>, variables: &BTreeMap<String, String>)
     args
 }
 
-/// An error of wrong usage.
-pub fn usage(message: impl Into<String>) -> Diagnostic {
-    Diagnostic::new(ErrorKind::Usage, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

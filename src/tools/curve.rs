@@ -1,6 +1,6 @@
 //! Pictures of a loss over steps: text for terminals, SVG for documents. Must not know how losses are made.
 
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{Diagnostic, Result};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl Curve {
             Some("svg" | "txt") => Ok(()),
             _ => {
                 let message = format!("{}: curves are written to .svg or .txt", file.display());
-                Err(Diagnostic::new(ErrorKind::Usage, message))
+                Err(Diagnostic::usage(message))
             }
         }
     }

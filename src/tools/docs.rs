@@ -1,6 +1,6 @@
 //! `flambeau docs`: pages about dialects, made from their op rows.
 
-use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::diag::{Diagnostic, Result, nearest};
 use crate::dialects::constraint::{Declaration, Law, Parameter};
 use crate::dialects::{Effects, Op, Registry};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub fn dialects(registry: &Registry, only: &[String]) -> Result<String> {
     for name in only {
         if !registry.has_dialect(name) {
-            let error = Diagnostic::new(ErrorKind::Usage, format!("there is no dialect '{name}'"));
+            let error = Diagnostic::usage(format!("there is no dialect '{name}'"));
             return Err(match nearest(name, registry.dialects()) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error,

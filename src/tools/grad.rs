@@ -3,10 +3,10 @@
 use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::load_shown;
+use super::outputs;
 use super::prepare::GradientOptions;
 use super::table::Table;
 use super::threads::ThreadOptions;
-use super::{cli, outputs};
 use crate::autodiff::Cells;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Gradients, Registry, Run};
@@ -84,7 +84,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     run.seed(options.seed);
     let toolkit = io.toolkit_with(&options.first.dialect)?;
     let registry = toolkit.registry();
-    let file = options.file.as_ref().ok_or_else(|| cli::usage("grad takes a file"))?;
+    let file = options.file.as_ref().ok_or_else(|| Diagnostic::usage("grad takes a file"))?;
     let mut loaded = load_shown(&io.path(file), &run, registry, io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
@@ -124,12 +124,13 @@ pub(super) fn wanted(
     for pattern in patterns {
         let found: Vec<&Named> = all.iter().filter(|(name, _)| matches(pattern, name)).collect();
         if found.is_empty() {
-            let error = cli::usage(format!("--wrt {pattern}: no argument or parameter has such a name"));
+            let error =
+                Diagnostic::usage(format!("--wrt {pattern}: no argument or parameter has such a name"));
             let names: Vec<&str> = all.iter().take(8).map(|(name, _)| name.as_str()).collect();
             return Err(error.hint(format!("there are {}", names.join(", "))));
         }
         if let Some((name, _)) = found.iter().find(|(name, t)| !real(t) && name == pattern) {
-            return Err(cli::usage(format!(
+            return Err(Diagnostic::usage(format!(
                 "--wrt {name}: only floating point and complex tensors have gradients"
             )));
         }

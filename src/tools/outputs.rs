@@ -1,7 +1,7 @@
 //! Answers in files: `run --output`. Parts of an answer are named by their place in it: `0`, `1.boxes`.
 
 use super::{case, numpy};
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{Diagnostic, Result};
 use crate::frontend::archive::Writer;
 use crate::tensor::{DType, Tensor};
 use crate::value::Value;
@@ -31,7 +31,7 @@ fn form(path: &Path) -> Result<Form> {
         _ => {
             let message =
                 format!("{}: answers are written to .npz, .npy, .safetensors or .json", path.display());
-            return Err(Diagnostic::new(ErrorKind::Usage, message));
+            return Err(Diagnostic::usage(message));
         }
     })
 }
@@ -74,7 +74,7 @@ pub fn write_tensors(path: &Path, tensors: &[(String, Tensor)]) -> Result<String
     let form = form(path)?;
     if form != Form::Npz && form != Form::Safetensors {
         let message = format!("{}: weights are written to .safetensors or .npz", path.display());
-        return Err(Diagnostic::new(ErrorKind::Usage, message));
+        return Err(Diagnostic::usage(message));
     }
     write_file(path, &file_of(form, tensors)?)?;
     let numbers: i64 = tensors.iter().map(|(_, t)| t.numel() as i64).sum();

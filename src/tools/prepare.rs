@@ -231,7 +231,7 @@ impl GuardOptions {
         let Some(number) = self.fail_guard.filter(|_| program.plan_report().forced_misses == 0) else {
             return Ok(());
         };
-        let error = Diagnostic::new(ErrorKind::Usage, format!("no guard {number} was asked"));
+        let error = Diagnostic::usage(format!("no guard {number} was asked"));
         Err(match program.guards().iter().map(|guard| guard.number).max() {
             Some(last) => {
                 error.hint(format!("guards have the numbers 0 to {last}; `flambeau explain` lists them"))
@@ -294,7 +294,7 @@ impl ChangeOptions {
         let names = || set.passes().iter().map(|pass| pass.name);
         for name in limits.names() {
             if !names().any(|known| known == name) {
-                let error = Diagnostic::new(ErrorKind::Usage, format!("there is no pass '{name}'"));
+                let error = Diagnostic::usage(format!("there is no pass '{name}'"));
                 return Err(match nearest(&name, names()) {
                     Some(near) => error.hint(format!("did you mean '{near}'?")),
                     None => error.hint("`flambeau opt --help-passes` lists them"),
@@ -313,7 +313,7 @@ pub fn log_spec(option: Option<&str>, set: &PassSet) -> Result<LogSpec> {
     let topics = || set.passes().iter().map(|pass| pass.name).chain(["fusion"]);
     for name in spec.names().filter(|name| *name != "*") {
         if !topics().any(|topic| topic == name) {
-            let error = Diagnostic::new(ErrorKind::Usage, format!("unknown log topic '{name}'"));
+            let error = Diagnostic::usage(format!("unknown log topic '{name}'"));
             return Err(match nearest(name, topics()) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error.hint("topics are passes (`flambeau opt --help-passes`) and fusion"),

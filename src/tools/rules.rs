@@ -1,7 +1,6 @@
 //! `flambeau rules`: checks a file of rewrite rules by running both sides of each on random instances.
 
 use super::case::encode;
-use super::cli::usage;
 use super::io::Io;
 use super::progress::Progress;
 use crate::diag::{Diagnostic, Result, Source, files, render};
@@ -104,7 +103,7 @@ fn of_group(toolkit: &Toolkit, name: &str) -> Result<Vec<Rule>> {
     let all = rewrite::written(toolkit.registry())?;
     let groups: IndexSet<&str> = all.iter().filter_map(|rule| rule.group.as_deref()).collect();
     if !groups.contains(name) {
-        let error = usage(format!("there is no rule group '{name}'"));
+        let error = Diagnostic::usage(format!("there is no rule group '{name}'"));
         return Err(error.note(format!("groups are {}", groups.into_iter().collect::<Vec<_>>().join(", "))));
     }
     Ok(all.iter().filter(|rule| rule.group.as_deref() == Some(name)).cloned().collect())

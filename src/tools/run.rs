@@ -11,7 +11,7 @@ use super::threads::ThreadOptions;
 use super::trace::{self, Names, Record};
 use super::weights::WeightOptions;
 use super::{debug_state, outputs, prepare};
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{Diagnostic, Result};
 use crate::dialects::Run;
 use crate::lowering::pass as lowering;
 use crate::passes::manager::Settings;
@@ -109,7 +109,7 @@ fn called_value(
     match program.instance() {
         Some(module) if options.hooks => program.call_module(module, arguments, Vec::new(), run),
         None if options.hooks => {
-            Err(Diagnostic::new(ErrorKind::Usage, "--hooks is for modules: the file has functions alone"))
+            Err(Diagnostic::usage("--hooks is for modules: the file has functions alone"))
         }
         Some(module) => {
             let class = program.module().class(module.class());

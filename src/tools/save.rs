@@ -69,7 +69,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 
 fn read_extra(word: &str, io: &Io<'_>) -> Result<(String, Vec<u8>)> {
     let Some((name, file)) = word.split_once('=') else {
-        return Err(super::cli::usage(format!("--extra takes NAME=FILE, not '{word}'")));
+        return Err(Diagnostic::usage(format!("--extra takes NAME=FILE, not '{word}'")));
     };
     let bytes = files::read(&io.path(Path::new(file)), Limits::default().file_bytes);
     Ok((name.to_string(), bytes.map_err(|e| Diagnostic::input(format!("{file}: {e}")))?))
@@ -151,7 +151,7 @@ fn save_program(
         (Some(name), ..) => module.function(name),
         (None, Some(only), None) => Some(only),
         (None, ..) => {
-            return Err(super::cli::usage(
+            return Err(Diagnostic::usage(
                 "the program has several functions; say which one with --entry NAME",
             ));
         }

@@ -1,6 +1,6 @@
 //! `--threads N`, the same for every command that computes, with one default.
 
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{Diagnostic, Result};
 use crate::resources::pool;
 use clap::Args;
 
@@ -22,7 +22,7 @@ fn check(text: &str) -> Result<()> {
         Ok(1..) => Ok(()),
         _ => {
             let message = format!("{NUM_THREADS} is '{text}', not a number of threads");
-            Err(Diagnostic::new(ErrorKind::Usage, message).hint("unset it, and all cores work"))
+            Err(Diagnostic::usage(message).hint("unset it, and all cores work"))
         }
     }
 }

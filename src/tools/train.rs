@@ -1,7 +1,6 @@
 //! `flambeau train`: trains a saved model on arrays, and saves it so that PyTorch loads it.
 
 use super::cache::CacheOptions;
-use super::cli;
 use super::curve::Curve;
 use super::inputs::{self, named_options};
 use super::io::Io;
@@ -230,8 +229,9 @@ fn schedule(text: &str) -> Result<Schedule> {
         let (rule, until) = match part.split_once(" until ") {
             Some((rule, until)) => {
                 let count = until.trim().parse::<i64>();
-                let count = count
-                    .map_err(|_| cli::usage(format!("--schedule: '{until}' is not a number of steps")))?;
+                let count = count.map_err(|_| {
+                    Diagnostic::usage(format!("--schedule: '{until}' is not a number of steps"))
+                })?;
                 (rule, Some(count))
             }
             None => (part, None),

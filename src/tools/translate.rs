@@ -7,7 +7,7 @@ use super::threads::ThreadOptions;
 use super::{opt, prepare, view};
 use crate::autodiff::{self, Wanted};
 use crate::backends;
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Registry, Run, fusion, loops};
 use crate::frontend::python_print;
 use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
@@ -321,15 +321,12 @@ fn machine_text(options: &Options, kernel: &loops::Kernel, name: &str) -> Result
         Form::Llvm => backends::llvm::llvm_ir(kernel, name),
         Form::Asm => backends::llvm::assembly(kernel, name),
         Form::Ptx => backends::llvm::ptx(kernel, name, &options.arch),
-        _ => Err(Diagnostic::new(ErrorKind::Usage, "this form has no machine text")),
+        _ => Err(Diagnostic::usage("this form has no machine text")),
     }
 }
 
 #[cfg(not(feature = "llvm"))]
 fn machine_text(_: &Options, _: &loops::Kernel, _: &str) -> Result<String> {
-    let error = Diagnostic::new(
-        ErrorKind::Unsupported,
-        "this build has no LLVM: it was built without the feature `llvm`",
-    );
+    let error = Diagnostic::unsupported("this build has no LLVM: it was built without the feature `llvm`");
     Err(error.hint("build with `cargo build --release`, which has it"))
 }

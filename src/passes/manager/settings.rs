@@ -1,7 +1,7 @@
 //! How a pipeline is run: what is checked and logged, how much passes may change, where to stop. Runs nothing.
 
 use crate::diag::log::LogSpec;
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{Diagnostic, Result};
 use crate::dialects::Strictness;
 use crate::ir::Symbol;
 use crate::passes::Extras;
@@ -55,7 +55,7 @@ impl Limits {
             let limit =
                 part.split_once('=').and_then(|(name, n)| Some((name.trim(), n.trim().parse().ok()?)));
             let Some((name, n)) = limit else {
-                let error = Diagnostic::new(ErrorKind::Usage, format!("'{part}' is not a limit of a pass"));
+                let error = Diagnostic::usage(format!("'{part}' is not a limit of a pass"));
                 return Err(error.hint("write a pass and a number as in 'simplify=17'"));
             };
             limits.insert(name.replace('_', "-"), n);

@@ -10,7 +10,7 @@
 //! A name is a pass, a named pipeline, or a nest; `_` and `-` are the same in names.
 
 use super::{Nest, PassSet, Pipeline, Step};
-use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span, nearest};
+use crate::diag::{Diagnostic, Result, Source, Span, nearest};
 use crate::passes::{Options, PassOption};
 use std::sync::Arc;
 
@@ -215,11 +215,11 @@ impl Reader<'_> {
     }
 
     fn error(&self, message: impl Into<String>, start: usize, end: usize) -> Diagnostic {
-        Diagnostic::new(ErrorKind::Usage, message).at(&Span::new(&self.source, start, end))
+        Diagnostic::usage(message).at(&Span::new(&self.source, start, end))
     }
 
     fn unknown(&self, name: &str) -> Diagnostic {
-        let error = Diagnostic::new(ErrorKind::Usage, format!("there is no pass '{name}'"));
+        let error = Diagnostic::usage(format!("there is no pass '{name}'"));
         match nearest(name, self.set.names().chain(NESTS)) {
             Some(near) => error.hint(format!("did you mean '{near}'?")),
             None => error.hint("`flambeau opt --help-passes` lists them"),

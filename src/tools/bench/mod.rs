@@ -32,8 +32,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let settings = settings(options);
     let is_traced = options.trace.is_some() || options.profile.as_ref().is_some_and(Option::is_some);
     if is_traced && subjects.len() * settings.len() != 1 {
-        let error =
-            Diagnostic::new(ErrorKind::Usage, "one trace is written for one model on one number of threads");
+        let error = Diagnostic::usage("one trace is written for one model on one number of threads");
         return Err(error.hint("--profile without a file shows tables for each"));
     }
     let progress = Progress::new("bench", subjects.len() * settings.len(), io);

@@ -131,7 +131,7 @@ impl Subject {
             None => self.arguments(options, &loaded, &entry, setting, io)?,
         };
         if training.is_some() && !options.also.is_empty() {
-            return Err(crate::tools::cli::usage(
+            return Err(Diagnostic::usage(
                 "--also is for inputs, and a case that trains has batches of its own",
             ));
         }
@@ -166,7 +166,7 @@ impl Subject {
             && !options.inputs.any()
         {
             if setting.batch.is_some() {
-                let error = crate::tools::cli::usage("--batch is for inputs that are given by their sizes");
+                let error = Diagnostic::usage("--batch is for inputs that are given by their sizes");
                 return Err(error.hint("a case has inputs of its own; give others with --input"));
             }
             return Ok((case.args.iter().map(case::decode).collect::<Result<_>>()?, Vec::new()));
@@ -200,10 +200,8 @@ impl Subject {
         }
         let text = if baseline == "none" { "" } else { baseline };
         let pipeline = options.numerics.pipeline(text, io.toolkit).map_err(|error| {
-            crate::tools::cli::usage(format!(
-                "--baseline {baseline}: there is no such file, and no such pipeline"
-            ))
-            .note(render::human(&error).trim().to_string())
+            Diagnostic::usage(format!("--baseline {baseline}: there is no such file, and no such pipeline"))
+                .note(render::human(&error).trim().to_string())
         })?;
         self.prepare(options, &pipeline, (setting, text), run, io)
     }

@@ -111,14 +111,14 @@ impl Inputs {
     fn by_name(&mut self, name: &str, slot: Slot, entry: &str) -> Result<()> {
         let Some(at) = self.parameters.iter().position(|argument| argument.name == name) else {
             let names: Vec<&str> = self.parameters.iter().map(|a| a.name.as_str()).collect();
-            let error = Diagnostic::new(ErrorKind::Usage, format!("{entry} has no argument '{name}'"));
+            let error = Diagnostic::usage(format!("{entry} has no argument '{name}'"));
             return Err(match nearest(name, names.iter().copied()) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error.hint(format!("it takes {}", names.join(", "))),
             });
         };
         if self.slots[at].is_some() {
-            return Err(Diagnostic::new(ErrorKind::Usage, format!("argument '{name}' is given twice")));
+            return Err(Diagnostic::usage(format!("argument '{name}' is given twice")));
         }
         self.slots[at] = Some(slot);
         Ok(())
@@ -224,8 +224,7 @@ impl Inputs {
             });
         }
         if !found {
-            let error =
-                Diagnostic::new(ErrorKind::Usage, "--batch finds no input that is given by its sizes");
+            let error = Diagnostic::usage("--batch finds no input that is given by its sizes");
             return Err(error.hint("give one with --input x=float32[1,3,224,224]"));
         }
         let Inputs { parameters, rest, made_up, .. } = self;
@@ -299,7 +298,7 @@ pub fn read_all(file: &Path) -> Result<Vec<(Option<String>, Value)>> {
 
 /// A name with options: `adamw(lr=1e-3, betas=(0.9, 0.99))`. `flag` is the option that errors name.
 pub fn named_options(flag: &str, text: &str) -> Result<(String, Vec<(String, Value)>)> {
-    let usage = |what: &str| Diagnostic::new(ErrorKind::Usage, format!("{flag} '{text}': {what}"));
+    let usage = |what: &str| Diagnostic::usage(format!("{flag} '{text}': {what}"));
     let Some((name, rest)) = text.split_once('(') else { return Ok((text.trim().to_string(), Vec::new())) };
     let inner = rest.trim_end().strip_suffix(')').ok_or_else(|| usage("options end with ')'"))?;
     let specs = if inner.trim().is_empty() { Vec::new() } else { specs::parse_for(flag, inner)? };

@@ -1,6 +1,6 @@
 //! Values of `--input`, parsed before anything is read or drawn. `docs/first-hour.md` shows the language.
 
-use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::diag::{Diagnostic, Result, nearest};
 use crate::tensor::DType;
 use std::fmt;
 
@@ -76,7 +76,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn wrong(&self, what: &str) -> Diagnostic {
-        let error = Diagnostic::new(ErrorKind::Usage, format!("{} '{}': {what}", self.flag, self.text));
+        let error = Diagnostic::usage(format!("{} '{}': {what}", self.flag, self.text));
         if self.flag != "--input" {
             return error;
         }

@@ -2,7 +2,7 @@
 
 use super::read::{Input, fold};
 use super::work::Work;
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{Diagnostic, Result};
 use crate::ir::{Module, PrintOptions};
 use crate::passes::Pipeline;
 use crate::passes::manager::print_ir::difference;
@@ -120,7 +120,7 @@ fn oracle(work: &Work<'_>, input: &Input, module: &Module, io: &mut Io<'_>) -> R
             let (entry, arguments) = work.arguments(input, module, io)?;
             Oracle::answer(&entry, &arguments)?
         }
-        "" => return Err(Diagnostic::new(ErrorKind::Usage, "--bisect= needs a check")),
+        "" => return Err(Diagnostic::usage("--bisect= needs a check")),
         command => Fault::Command { text: command.to_string(), success_is_bad: false },
     };
     let settings = Settings { log: Default::default(), ..options.settings()? };

@@ -4,7 +4,7 @@ use super::reproducer::Case;
 use crate::analysis::{AliasDb, Analysis};
 use crate::diag::log::LogSpec;
 use crate::diag::render::Form;
-use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, nearest};
+use crate::diag::{Diagnostic, Result, Source, files, nearest};
 use crate::dialects::Strictness;
 use crate::passes::Pipeline;
 use crate::passes::manager::print_ir::PrintIr;
@@ -264,7 +264,7 @@ impl Options {
         let limited = settings.limits.names();
         for name in print.names().chain(limited.iter().map(String::as_str)) {
             if !known(name) {
-                let error = Diagnostic::new(ErrorKind::Usage, format!("there is no pass '{name}'"));
+                let error = Diagnostic::usage(format!("there is no pass '{name}'"));
                 return Err(match nearest(name, toolkit.passes().passes().iter().map(|p| p.name)) {
                     Some(near) => error.hint(format!("did you mean '{near}'?")),
                     None => error.hint("`flambeau opt --help-passes` lists them"),
@@ -273,7 +273,7 @@ impl Options {
         }
         let logs = |name: &str| known(name) || name == <AliasDb as Analysis>::NAME;
         if let Some(name) = settings.log.names().find(|name| !logs(name)) {
-            let error = Diagnostic::new(ErrorKind::Usage, format!("unknown log topic '{name}'"));
+            let error = Diagnostic::usage(format!("unknown log topic '{name}'"));
             return Err(error.hint("topics are passes (`flambeau opt --help-passes`) and alias"));
         }
         self.check_rule(pipeline, toolkit)
@@ -292,7 +292,7 @@ impl Options {
         if rules.iter().any(|rule| rule.name == name) {
             return Ok(());
         }
-        let error = Diagnostic::new(ErrorKind::Usage, format!("there is no rule '{wanted}'"));
+        let error = Diagnostic::usage(format!("there is no rule '{wanted}'"));
         Err(match nearest(wanted, rules.iter().map(|rule| rule.name.as_str())) {
             Some(near) => error.hint(format!("did you mean '{near}'?")),
             None => error.hint("rules are defined in src/rewrite/rules and in the files of --rules"),

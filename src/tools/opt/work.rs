@@ -5,7 +5,7 @@ use super::page::Page;
 use super::read::{Input, archive, read_text};
 use super::validate::Validator;
 use super::{Options, expected, reproducer};
-use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, render};
+use crate::diag::{Diagnostic, Result, Source, files, render};
 use crate::dialects::{Laws, Registry};
 use crate::ir::{Module, ParsedModule, PrintOptions, Symbol, verify_module};
 use crate::passes::manager::statistics::Statistics;
@@ -400,8 +400,7 @@ impl Work<'_> {
             Some("tree") => io.message(&timing.to_tree()),
             Some(form) => {
                 let Some(file) = form.strip_prefix("chrome:") else {
-                    let error =
-                        Diagnostic::new(ErrorKind::Usage, format!("there is no form of timing '{form}'"));
+                    let error = Diagnostic::usage(format!("there is no form of timing '{form}'"));
                     return Err(error.hint("write --timing, or --timing=chrome:FILE"));
                 };
                 std::fs::write(io.path(Path::new(file)), timing.to_chrome())
