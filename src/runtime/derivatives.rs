@@ -4,8 +4,7 @@
 //!
 //! It knows graphs, passes and code; no op by name, and not how the tape works.
 
-pub(super) use super::code::Derivatives;
-use super::code::{BackwardKind, BuiltBackward, Code, CompiledBackward};
+use super::code::{BackwardKind, BuiltBackward, Code, CompiledBackward, Derivatives};
 use super::inner::Inner;
 use super::interpreter::execute;
 use super::spec::{ArgumentSpec, refined};

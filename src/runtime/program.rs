@@ -6,7 +6,7 @@ use super::checks::GuardState;
 use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::executor::{Call, Executor, Making, Plan, PlanReport};
-pub(super) use super::inner::Inner;
+use super::inner::Inner;
 use super::inner::{Origins, Setting};
 use super::interpreter::execute;
 use super::kept::{self, Origin};

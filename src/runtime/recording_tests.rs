@@ -1,12 +1,15 @@
 //! Calls that record gradients by plan: they give what the tape gives op by op, whichever gradients are asked for, and follow
 //! parameters that change.
 
+use crate::backends::cache::{DiskCache, Kind, LIMIT, entry};
 use crate::diag::Source;
 use crate::dialects::{Gradients, Registry, Run};
 use crate::frontend::script::compile_source;
 use crate::runtime::{Program, ScriptComposites};
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
+use flambeau_files::Temporary;
+use std::sync::Arc;
 
 const TWO: &str = "def f(x: Tensor, w: Tensor, b: Tensor):
     h = torch.zeros(3, 4)
@@ -158,6 +161,53 @@ fn is_as_by_the_tape(source: &str) {
     let report = by_plan.plan_report();
     assert_eq!((report.built, report.recording, report.hits, report.unplanned_calls()), (1, 1, 3, 0));
     assert!(report.kept_bytes > 0);
+}
+
+/// Plans on disk: the second program runs the graphs that the first one made, and gives the same bits. What is damaged is made anew
+/// or raises.
+#[test]
+fn graphs_on_disk_record_as_those_that_were_made() {
+    for source in [TWO, RAISES, VIEWS, DRAWN] {
+        let folder = Temporary::new("recorded").expect("a folder");
+        let cache = Arc::new(DiskCache::new(Kind::Plans, folder.path().join("plans"), LIMIT));
+        let [first, second] = [(); 2].map(|()| program(source, true).keeping_plans_in(Arc::clone(&cache)));
+        let plain = program(source, true);
+        for (outputs, twice) in [(&[0, 1][..], false), (&[1], false), (&[0, 1], true)] {
+            let expected = gradients(&plain, outputs, twice);
+            for program in [&first, &second] {
+                assert_eq!(gradients(program, outputs, twice), expected, "{outputs:?}, {twice}: {source}");
+            }
+        }
+        let reports = [&first, &second].map(Program::plan_report);
+        let built = reports.each_ref().map(|report| (report.built, report.recording, report.from_disk));
+        assert_eq!(built, [(1, 1, 0), (1, 1, 1)], "{reports:?}");
+        assert_eq!(reports[0].kept_bytes, reports[1].kept_bytes);
+        assert_eq!(
+            first.plan_graphs().first().map(|g| g.1.to_string()),
+            second.plan_graphs().first().map(|g| g.1.to_string())
+        );
+        spoil(&cache, source);
+    }
+}
+
+/// Changes bytes of the only plan in a cache, with a checksum that fits, and calls.
+fn spoil(cache: &Arc<DiskCache>, source: &str) {
+    let file =
+        std::fs::read_dir(cache.folder()).expect("a folder").next().expect("a plan").expect("an entry");
+    let whole = std::fs::read(file.path()).expect("readable");
+    let content = whole.len() - 32;
+    for at in (0..content).step_by(content / 50) {
+        let mut bytes = whole[..content].to_vec();
+        bytes[at] = bytes[at].wrapping_add(1);
+        std::fs::write(file.path(), entry::sealed(bytes)).expect("writable");
+        let program = program(source, true).keeping_plans_in(Arc::clone(cache));
+        let run = run(&program);
+        let x = floats(&[5, 3, 2], 0.1).to_dtype(DType::F32).expect("floats");
+        let given = vec![x.into(), leaf(&[2, 4], 0.2).into(), leaf(&[4], 0.3).into()];
+        let Ok(Value::Tuple(results)) = program.run("f", given, &run) else { continue };
+        let outputs = results.items().iter().filter_map(|value| value.to_tensor().ok().cloned()).collect();
+        let _ = crate::autodiff::Tape::of(program.registry()).gradients(&wanted(outputs, &[], false), &run);
+    }
 }
 
 /// Recomputation of the forward reads the numbers that it drew.

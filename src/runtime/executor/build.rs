@@ -1,12 +1,11 @@
 //! Builds a plan: the function's graph with the types of the arguments, run through the plan's pipeline, made code.
 //! What a plan cannot be made for is said by a reason.
 
-use super::optimize::constants;
-pub(super) use super::optimize::{compile_groups, optimized};
-pub(super) use super::plan::Plan;
+use super::optimize::{compile_groups, constants, optimized};
+use super::plan::Plan;
 use super::recording;
 use super::replay::Replay;
-pub(super) use super::subject::Subject;
+use super::subject::Subject;
 use super::updates::Updates;
 use crate::analysis::facts;
 use crate::diag::{ErrorKind, Result};
@@ -53,9 +52,6 @@ fn attempt(
     if run.grad_enabled()
         && let Some(recorded) = recording::attempt(subject)?
     {
-        if subject.disk.is_some() && recorded.is_ok() {
-            subject.counters.unkept("its calls record gradients");
-        }
         return Ok(recorded);
     }
     let (graph, guards, making) = optimized(subject, (pipeline, true), run.known_composites())?;

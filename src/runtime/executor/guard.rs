@@ -2,12 +2,12 @@
 //! attributes, each tensor the same elements in the same places, and requires grad or not as it did. A check reads two counters a tensor and one an object.
 //! Guards have numbers: 0 is that of the arguments, which the one who looks a plan up has asked; then tensors, then objects.
 
-use super::spec;
 use crate::diag::Span;
 use crate::ir::Type;
 use crate::passes::FrozenAttribute;
 use crate::runtime::checks::{Asked, Forced, GuardKind, Miss};
 use crate::runtime::code;
+use crate::runtime::spec;
 use crate::tensor::{Storage, Tensor};
 use crate::value::{List, Object, Value};
 use hashbrown::HashSet;

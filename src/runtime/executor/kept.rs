@@ -6,8 +6,8 @@
 //! ([`Moment`]), and a digest of these stands with the plan. So another model of the same architecture may take the graph, and none
 //! takes a number that was computed from the weights of another. What it knows of ops and passes is nothing.
 
-use super::build::Subject;
 use super::making::{Making, Stage};
+use super::subject::Subject;
 use crate::backends::cache::{DiskCache, Key, Kind};
 use crate::ir::bytecode::{self, Outside};
 use crate::ir::{Attr, Graph, Symbol, Type, TypeKind, ValueId};
@@ -15,6 +15,7 @@ use crate::passes::Pipeline;
 use crate::passes::manager::Step;
 use crate::runtime::kept::{Constants, Place, asked_machine};
 use crate::tensor::Moment;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +36,12 @@ pub(super) fn split(pipeline: &Pipeline) -> Option<(Pipeline, Pipeline)> {
     Some((Pipeline { steps: first.to_vec() }, Pipeline { steps: rest.to_vec() }))
 }
 
-/// What stands with a graph: what passes did.
+/// What stands with graphs: what passes did, and what else is known.
 #[derive(Serialize, Deserialize)]
-struct Made {
+struct Made<K> {
+    /// Bytes of each graph.
+    graphs: Vec<usize>,
+    known: K,
     stages: Vec<StageText>,
     /// What is known of open sizes in the end.
     open: Vec<i64>,
@@ -54,20 +58,16 @@ struct StageText {
     removed: Vec<(String, usize)>,
 }
 
-/// Where the plan is that `rest` makes of a graph without attributes. None where there is no cache; an error says why a plan of
-/// this kind is not kept.
-pub(super) fn place(
-    subject: &Subject<'_>,
-    rest: &Pipeline,
-    graph: &Graph,
-) -> Option<Result<Place, &'static str>> {
-    Some(place_in(subject.disk.clone()?, subject, rest, graph))
+/// Where that is which is made of a graph without attributes, in a way that a text says. None where there is no cache; an error
+/// says why a plan of this kind is not kept.
+pub(super) fn place(subject: &Subject<'_>, way: &str, graph: &Graph) -> Option<Result<Place, &'static str>> {
+    Some(place_in(subject.disk.clone()?, subject, way, graph))
 }
 
 fn place_in(
     cache: Arc<DiskCache>,
     subject: &Subject<'_>,
-    rest: &Pipeline,
+    way: &str,
     graph: &Graph,
 ) -> Result<Place, &'static str> {
     let code = &subject.context;
@@ -84,8 +84,8 @@ fn place_in(
     let bytes = bytecode::write(graph, &mut outside).ok_or("its graph holds an object of a custom class")?;
     let constants = Constants::of(outside)?;
     let made_of = constants.digest()?;
-    let (rest, machine, open) = (rest.to_text(), asked_machine(), format!("{:?}", open(subject)));
-    let parts = [rest.as_bytes(), machine.as_bytes(), open.as_bytes(), &bytes, &made_of];
+    let (machine, open) = (asked_machine(), format!("{:?}", open(subject)));
+    let parts = [way.as_bytes(), machine.as_bytes(), open.as_bytes(), &bytes, &made_of];
     let key = Key::of_parts(Kind::Plans, &parts);
     Ok(Place { cache, key, name: subject.function.name.to_string(), constants })
 }
@@ -95,11 +95,21 @@ fn open(subject: &Subject<'_>) -> Vec<i64> {
     subject.open.map(|open| open.sizes.state()).unwrap_or_default()
 }
 
-/// The graph and what passes did, if they are there and made of these weights. What they found out about open sizes is known from
-/// then on.
-pub(super) fn read(place: &Place, subject: &Subject<'_>) -> Option<(Graph, Making)> {
-    place.read(|made: Made, bytes, outside| {
-        let graph = bytecode::read(bytes, outside)?;
+/// What `make` makes of the graphs and of what is known of them, and what passes did, if they are there and made of these weights.
+/// What passes found out about open sizes is known from then on.
+pub(super) fn read<K: DeserializeOwned, T>(
+    place: &Place,
+    subject: &Subject<'_>,
+    make: impl FnOnce(Vec<Graph>, K) -> Option<T>,
+) -> Option<(T, Making)> {
+    place.read(|made: Made<K>, mut bytes, outside| {
+        let mut graphs = Vec::new();
+        for length in &made.graphs {
+            let (graph, rest) = bytes.split_at_checked(*length)?;
+            graphs.push(bytecode::read(graph, outside)?);
+            bytes = rest;
+        }
+        let found = make(graphs, made.known).filter(|_| bytes.is_empty())?;
         match subject.open {
             Some(open) => open.sizes.restore(&made.open)?,
             None if made.open.is_empty() => {}
@@ -107,22 +117,29 @@ pub(super) fn read(place: &Place, subject: &Subject<'_>) -> Option<(Graph, Makin
         }
         let stages = made.stages.iter().map(StageText::stage).collect();
         let rules = made.rules.iter().map(|(name, times)| (Arc::from(name.as_str()), *times)).collect();
-        Some((graph, Making { kept: made.stages.len(), stages, rules, ..Making::default() }))
+        Some((found, Making { kept: made.stages.len(), stages, rules, ..Making::default() }))
     })
 }
 
-/// Keeps what passes made since a moment, with what each did and the rules that fired. The error says why it is not kept.
+/// Keeps graphs that passes made since a moment, and what is known of them, with what each pass did and the rules that fired. The
+/// error says why they are not kept.
 pub(super) fn write(
     (place, subject): (&Place, &Subject<'_>),
-    graph: &Graph,
+    (graphs, known): (&[&Graph], &impl Serialize),
     (stages, rules): (&[Stage], &[(Arc<str>, usize)]),
     since: Moment,
 ) -> Result<(), &'static str> {
     let mut outside = place.constants.outside().clone();
-    let bytes = bytecode::write(graph, &mut outside).ok_or("its plan holds an object of a custom class")?;
+    let (mut all, mut lengths) = (Vec::new(), Vec::new());
+    for graph in graphs {
+        let bytes =
+            bytecode::write(graph, &mut outside).ok_or("its plan holds an object of a custom class")?;
+        lengths.push(bytes.len());
+        all.extend(bytes);
+    }
     let stages = stages.iter().map(StageText::of).collect();
     let rules = rules.iter().map(|(name, times)| (name.to_string(), *times)).collect();
-    place.write(Made { stages, open: open(subject), rules }, &bytes, (&outside, since))
+    place.write(Made { graphs: lengths, known, stages, open: open(subject), rules }, &all, (&outside, since))
 }
 
 /// Whether something in a graph is an object, or a type of one that a pass might look up in the module.

@@ -2,7 +2,7 @@
 
 use crate::backends::cache::{DiskCache, Kind, LIMIT, entry};
 use crate::diag::log::LogSpec;
-use crate::dialects::{Registry, Run};
+use crate::dialects::{Gradients, Registry, Run};
 use crate::ir::Symbol;
 use crate::runtime::hook_tests::program_of;
 use crate::runtime::{PlanReport, Program};
@@ -177,6 +177,51 @@ fn damaged_plans_are_made_anew() {
     fs::write(&file, &whole[..content]).expect("writable");
     assert_eq!(answer(&program, &cache).from_disk, 0);
     assert_eq!(answer(&program, &cache).from_disk, 1, "a whole one took its place");
+}
+
+/// Calls that record gradients and write to buffers: the same gradients and the same running statistics from disk.
+#[test]
+fn recorded_calls_are_kept() {
+    let folder = Temporary::new("kept").expect("a folder");
+    let cache = cache(&folder);
+    let train = "def forward(self, x: Tensor) -> Tensor:\n    y = torch.batch_norm(torch.conv2d(x, self.w), None, None, self.mean, self.var, True, 0.1, 0.001, False)\n    return torch.matmul(torch.relu(y).mean([2, 3]), self.m).sum()\n";
+    let train = |disk: Option<&Arc<DiskCache>>| {
+        let module = program_of("__torch__.M", HEADER, &[train]).expect("compiles");
+        let plain = self::module([1, 2, 3]);
+        let instance = plain.instance().cloned().expect("an instance");
+        let weights = ["w", "m"].map(|name| {
+            let weight = instance.get(Symbol::new(name)).expect("a tensor");
+            weight.to_tensor().expect("a tensor").clone()
+        });
+        weights.iter().for_each(|weight| weight.set_requires_grad(true).expect("floats"));
+        let mean = instance.get(Symbol::new("mean")).expect("a tensor");
+        let program = Program::with(module, Some(instance), Registry::builtin()).planned();
+        let program =
+            disk.map_or_else(|| program.planned(), |cache| program.keeping_plans_in(Arc::clone(cache)));
+        let run = Run::silent();
+        let tape = crate::autodiff::Tape::of(program.registry());
+        let mut said = Vec::new();
+        for seed in 0..3 {
+            let loss = program.run("forward", vec![numbers(&[2, 16, 8, 8], seed)], &run).expect("runs");
+            let asked = Gradients {
+                outputs: vec![loss.to_tensor().expect("a tensor").clone()],
+                cotangents: vec![None],
+                inputs: Some(weights.to_vec()),
+                keep: false,
+                create: false,
+                allow_unused: false,
+            };
+            let found = tape.gradients(&asked, &run).expect("gradients");
+            let found: Vec<Value> = found.into_iter().flatten().map(Value::Tensor).collect();
+            said.push((loss.to_text(), mean.to_text(), found.iter().map(Value::to_text).collect::<Vec<_>>()));
+        }
+        (said, program.plan_report())
+    };
+    let (plain, _) = train(None);
+    let [(first, made), (second, read)] = [(); 2].map(|()| train(Some(&cache)));
+    assert!(first == plain && second == plain);
+    assert_eq!((made.recording, made.from_disk, made.unkept.len()), (1, 0, 0), "{made:?}");
+    assert_eq!((read.recording, read.from_disk), (1, 1), "{read:?}");
 }
 
 /// Sizes that follow from those of arguments: a sum, a product, a quotient.

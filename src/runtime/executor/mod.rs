@@ -492,7 +492,7 @@ impl Executor {
                 self.counters.open();
             }
             if let Some(recording) = &plan.recording {
-                self.counters.recording(recording.kept_bytes);
+                self.counters.recording(recording.kept_bytes());
             }
         }
         Ok(slot.plan.get_or_init(|| built.map(Arc::new)))

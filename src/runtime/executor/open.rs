@@ -2,10 +2,10 @@
 //! one plan is made for all of them, whose graph leaves open the sizes that differed. Sizes that were the same each time stay
 //! numbers, and those that were equal to each other each time stay so: each call asks. It knows no graph and no op.
 
-use super::spec::{self, Words};
 use crate::dialects::Run;
 use crate::dialects::shapes::open::{MAX_GIVEN, OpenSizes};
 use crate::ir::{Dim, TensorType, Type, TypeKind};
+use crate::runtime::spec::{self, Words};
 use crate::tensor::{Tensor, channels_last_strides, contiguous_strides};
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -50,9 +50,7 @@ impl Shape {
             }
         });
         let is_whole = plain
-            && !arguments
-                .iter()
-                .any(|value| matches!(value, Value::List(_)) && super::parts::requires_grad(value));
+            && !arguments.iter().any(|value| matches!(value, Value::List(_)) && spec::requires_grad(value));
         (is_whole && !sizes.is_empty()).then_some(Shape { words, sizes })
     }
 

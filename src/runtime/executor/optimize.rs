@@ -4,7 +4,6 @@
 use super::guard::Guards;
 use super::kept;
 use super::making::{self, Maker, Making};
-use super::spec;
 use super::subject::Subject;
 use crate::backends::{Foreseen, compile_ahead};
 use crate::diag::{Diagnostic, Result};
@@ -15,6 +14,7 @@ use crate::passes::manager::{Runner, Settings};
 use crate::passes::{FiredRules, FrozenAttributes, Meanings, Pipeline};
 use crate::runtime::code::{Action, Code};
 use crate::runtime::kept::Place;
+use crate::runtime::spec;
 use crate::tensor::{Moment, Tensor};
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ pub(super) fn optimized(
         Found::Read(kept) => making.and(kept),
         Found::Made(Some((place, before, since))) => {
             let stages = making.stages.get(before..).unwrap_or_default();
-            if let Err(why) = kept::write((&place, subject), &function.graph, (stages, &making.rules), since)
-            {
+            let did = (stages, &making.rules[..]);
+            if let Err(why) = kept::write((&place, subject), (&[&function.graph], &()), did, since) {
                 subject.counters.unkept(why);
             }
         }
@@ -102,9 +102,12 @@ fn run_or_read(
     };
     runner.run(&first, module)?;
     let name = subject.function.name;
-    let place = module.functions.get(&name).and_then(|function| kept::place(subject, &rest, &function.graph));
+    let place = module
+        .functions
+        .get(&name)
+        .and_then(|function| kept::place(subject, &rest.to_text(), &function.graph));
     let place = place.and_then(|found| found.map_err(|why| subject.counters.unkept(why)).ok());
-    if let Some((graph, kept)) = place.as_ref().and_then(|place| kept::read(place, subject))
+    if let Some((graph, kept)) = place.as_ref().and_then(|place| kept::read(place, subject, only))
         && let Some(function) = module.functions.get_mut(&name)
     {
         function.graph = graph;
@@ -113,6 +116,11 @@ fn run_or_read(
     let (before, since) = (runner.executed(), Moment::now());
     runner.run(&rest, module)?;
     Ok(Found::Made(place.map(|place| (place, before, since))))
+}
+
+/// The graph of a plan, where there is one.
+fn only(mut graphs: Vec<Graph>, (): ()) -> Option<Graph> {
+    graphs.pop().filter(|_| graphs.is_empty())
 }
 
 /// The function alone in its module, its parameters typed by the arguments.

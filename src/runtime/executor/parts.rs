@@ -2,12 +2,11 @@
 //! grad. What they are made of are operands of the call, so that each may have a gradient. It does not know how the graph is
 //! differentiated.
 
-use super::spec;
-pub(super) use super::spec::requires_grad;
 use crate::analysis::facts;
 use crate::dialects::Registry;
 use crate::dialects::prim::list::UNPACK;
 use crate::ir::{Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::runtime::spec::{self, requires_grad};
 use crate::value::Value;
 
 /// Containers nested deeper stay whole.

@@ -12,6 +12,7 @@ use crate::ir::{Graph, OpId, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How the results of a call are made of what its graph gives.
@@ -19,50 +20,62 @@ pub(super) struct Results {
     /// From tensors that the graph gives, other values that it gives, and operands that are given on, to the results.
     code: Arc<Code>,
     _graph: Arc<Graph>,
+    pub(super) parts: Parts,
+}
+
+/// What results are made of.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Parts {
     /// Tensors that the graph gives: its first outputs.
     pub(super) tensors: usize,
     /// Other values that it gives: the outputs after these.
     pub(super) others: usize,
     /// Operands that the call gives on.
-    given: Vec<usize>,
+    pub(super) given: Vec<usize>,
+}
+
+/// Lets a graph give what its outputs are made of. Gives the graph that makes them: of tensors, other values and operands that are
+/// given on.
+pub(super) fn take_apart(graph: &mut Graph, registry: &Registry) -> Result<(Graph, Parts)> {
+    let outputs = graph.outputs().to_vec();
+    let mut leaves = IndexSet::new();
+    let mut makers = Makers { registry, shown: HashSet::new() };
+    outputs.iter().for_each(|output| makers.collect(graph, *output, &mut leaves));
+    if makers.find_shown(graph, &leaves) {
+        leaves.clear();
+        outputs.iter().for_each(|output| makers.collect(graph, *output, &mut leaves));
+    }
+    let inputs = graph.inputs().to_vec();
+    let (given, made): (Vec<ValueId>, Vec<ValueId>) =
+        leaves.into_iter().partition(|leaf| inputs.contains(leaf));
+    let (tensors, others): (Vec<ValueId>, Vec<ValueId>) =
+        made.into_iter().partition(|leaf| graph.ty(*leaf).is_tensor());
+    let mut rebuilt = Graph::new();
+    let mut map = HashMap::new();
+    for leaf in tensors.iter().chain(&others).chain(&given) {
+        map.insert(*leaf, rebuilt.add_input(graph.ty(*leaf).clone()));
+    }
+    for output in &outputs {
+        makers.make_again(graph, *output, &mut rebuilt, &mut map);
+    }
+    let again: Option<Vec<ValueId>> = outputs.iter().map(|output| map.get(output).copied()).collect();
+    let again = again.ok_or_else(|| Diagnostic::internal("a result that is made of nothing"))?;
+    let root = rebuilt.root();
+    rebuilt.set_block_results(root, &again);
+    let root = graph.root();
+    let front: Vec<ValueId> = tensors.iter().chain(&others).copied().collect();
+    graph.set_block_results(root, &front);
+    outputs.iter().for_each(|output| drop_made(graph, *output));
+    let given = given.iter().filter_map(|leaf| inputs.iter().position(|input| input == leaf)).collect();
+    Ok((rebuilt, Parts { tensors: tensors.len(), others: others.len(), given }))
 }
 
 impl Results {
-    /// Lets a graph give what its outputs are made of.
-    pub(super) fn take_apart(graph: &mut Graph, context: code::Context<'_>) -> Result<Results> {
-        let outputs = graph.outputs().to_vec();
-        let mut leaves = IndexSet::new();
-        let mut makers = Makers { registry: context.registry, shown: HashSet::new() };
-        outputs.iter().for_each(|output| makers.collect(graph, *output, &mut leaves));
-        if makers.find_shown(graph, &leaves) {
-            leaves.clear();
-            outputs.iter().for_each(|output| makers.collect(graph, *output, &mut leaves));
-        }
-        let inputs = graph.inputs().to_vec();
-        let (given, made): (Vec<ValueId>, Vec<ValueId>) =
-            leaves.into_iter().partition(|leaf| inputs.contains(leaf));
-        let (tensors, others): (Vec<ValueId>, Vec<ValueId>) =
-            made.into_iter().partition(|leaf| graph.ty(*leaf).is_tensor());
-        let mut rebuilt = Graph::new();
-        let mut map = HashMap::new();
-        for leaf in tensors.iter().chain(&others).chain(&given) {
-            map.insert(*leaf, rebuilt.add_input(graph.ty(*leaf).clone()));
-        }
-        for output in &outputs {
-            makers.make_again(graph, *output, &mut rebuilt, &mut map);
-        }
-        let again: Option<Vec<ValueId>> = outputs.iter().map(|output| map.get(output).copied()).collect();
-        let again = again.ok_or_else(|| Diagnostic::internal("a result that is made of nothing"))?;
-        let root = rebuilt.root();
-        rebuilt.set_block_results(root, &again);
-        let rebuilt = Arc::new(rebuilt);
-        let code = Arc::new(Code::compile(context, &rebuilt, "results")?);
-        let root = graph.root();
-        let front: Vec<ValueId> = tensors.iter().chain(&others).copied().collect();
-        graph.set_block_results(root, &front);
-        outputs.iter().for_each(|output| drop_made(graph, *output));
-        let given = given.iter().filter_map(|leaf| inputs.iter().position(|input| input == leaf)).collect();
-        Ok(Results { code, _graph: rebuilt, tensors: tensors.len(), others: others.len(), given })
+    /// Of the graph that makes them.
+    pub(super) fn new(graph: Graph, parts: Parts, context: code::Context<'_>) -> Result<Results> {
+        let graph = Arc::new(graph);
+        let code = Arc::new(Code::compile(context, &graph, "results")?);
+        Ok(Results { code, _graph: graph, parts })
     }
 
     /// The results of a call, of what its graph gave and what it was given.
@@ -74,7 +87,7 @@ impl Results {
         run: &Run,
     ) -> Result<Vec<Value>> {
         let mut arguments = gave;
-        arguments.extend(self.given.iter().filter_map(|n| operands.get(*n).cloned()));
+        arguments.extend(self.parts.given.iter().filter_map(|n| operands.get(*n).cloned()));
         Ok(execute(program, run, Arc::clone(&self.code), arguments)?.into_iter().collect())
     }
 }
