@@ -1,11 +1,19 @@
-//! The forms that follow from a row: the row under its further names, and the schemas of what writes in place or to `out`. It knows
+//! The forms that follow from a row: the row under its further names, with its further overloads, and the schemas of what writes in place or to `out`. It knows
 //! rows and text; what the table keeps of them is the table's.
 
 use super::{Alias, OpDef};
 use std::borrow::Cow;
 
-/// A row under all its names, with the schema of each.
-pub(super) fn expanded(def: OpDef) -> impl Iterator<Item = (OpDef, Cow<'static, str>)> {
+/// A row under one of its names, with one of its overloads.
+pub(super) struct Form {
+    pub(super) def: OpDef,
+    pub(super) schema: Cow<'static, str>,
+    /// The overload of its `out` form, where it has one.
+    pub(super) out: Option<Cow<'static, str>>,
+}
+
+/// A row under all its names, with all its overloads.
+pub(super) fn expanded(def: OpDef) -> impl Iterator<Item = Form> {
     let (dialect, rest) = def.schema.split_once("::").unwrap_or(("", def.schema));
     let (base, behind) = rest.split_at(rest.find(['(', '.']).unwrap_or(rest.len()));
     let alias = move |alias: &Alias| {
@@ -15,9 +23,21 @@ pub(super) fn expanded(def: OpDef) -> impl Iterator<Item = (OpDef, Cow<'static, 
             out: def.out.filter(|_| alias.out),
             ..def
         };
-        (row, Cow::Owned(format!("{dialect}::{}{behind}", alias.name)))
+        (row, alias.name, Cow::Owned(format!("{dialect}::{}{behind}", alias.name)))
     };
-    std::iter::once((def, Cow::Borrowed(def.schema))).chain(def.aliases.iter().map(alias))
+    let own = std::iter::once((def, base, Cow::Borrowed(def.schema)));
+    own.chain(def.aliases.iter().map(alias)).flat_map(move |(row, name, schema)| {
+        let overload = move |text: &&str| {
+            let (overload, signature) = text.split_at(text.find('(').unwrap_or(text.len()));
+            Form {
+                def: OpDef { inplace: row.inplace && signature.starts_with("(Tensor "), ..row },
+                schema: Cow::Owned(format!("{dialect}::{name}.{text}")),
+                out: row.out.map(|_| Cow::Owned(format!("{overload}_out"))),
+            }
+        };
+        let first = Form { def: row, schema, out: row.out.map(Cow::Borrowed) };
+        std::iter::once(first).chain(row.overloads.iter().map(overload))
+    })
 }
 
 /// `aten::tanh(Tensor self) -> Tensor` → `aten::tanh_(Tensor(a!) self) -> Tensor(a!)`

@@ -68,6 +68,8 @@ pub struct OpDef {
     pub functional: Option<&'static str>,
     /// Further names of the row, with their derived forms.
     pub aliases: &'static [Alias],
+    /// Further overloads of the row, under all its names: schemas from the overload's name on.
+    pub overloads: &'static [&'static str],
     /// The name, without its dialect, that stands for the same function: this one is a further name of it.
     pub alias_of: Option<&'static str>,
     /// Derives `name_(Tensor(a!) self, …) -> Tensor(a!)`.

@@ -34,6 +34,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         hidden: None,
         functional: None,
         aliases: &[],
+        overloads: &[],
         alias_of: None,
         inplace: false,
         out: None,
@@ -230,6 +231,13 @@ impl OpDef {
     /// Gives the row further names.
     pub const fn aliases(mut self, aliases: &'static [Alias]) -> OpDef {
         self.aliases = aliases;
+        self
+    }
+
+    /// Gives the row further overloads, of which all is true that it says, as `self_scalar(Scalar self, Tensor other) -> Tensor`. Where
+    /// it has an `out` form, each has one whose overload ends in `_out`; an in-place form, where the first argument is a tensor.
+    pub const fn overloads(mut self, overloads: &'static [&'static str]) -> OpDef {
+        self.overloads = overloads;
         self
     }
 

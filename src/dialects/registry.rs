@@ -1,7 +1,7 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
 use super::constraint::Declaration;
-use super::forms::{expanded, inplace_schema, out_schema};
+use super::forms::{Form, expanded, inplace_schema, out_schema};
 use super::grads::Grads;
 use super::model::OpInner;
 use super::op::full_name;
@@ -102,9 +102,9 @@ impl Registry {
 
     /// Adds a row with its derived forms.
     pub fn add(&mut self, def: OpDef) {
-        for (def, schema) in expanded(def) {
+        for Form { def, schema, out } in expanded(def) {
             let inplace = def.inplace.then(|| inplace_schema(&schema));
-            let out = def.out.map(|overload| out_schema(&schema, overload, def.outs));
+            let out = out.map(|overload| out_schema(&schema, &overload, def.outs));
             self.insert(Op::new(def, schema, Variant::Plain));
             if let Some(inplace) = inplace {
                 self.insert(Op::new(def, inplace.into(), Variant::InPlace));
@@ -119,9 +119,9 @@ impl Registry {
     /// malformed, and an overload that is there already. Gives the op's name.
     pub fn add_checked(&mut self, def: OpDef) -> Result<Symbol> {
         let mut texts = Vec::new();
-        for (def, schema) in expanded(def) {
+        for Form { def, schema, out } in expanded(def) {
             texts.extend(def.inplace.then(|| inplace_schema(&schema).into()));
-            texts.extend(def.out.map(|overload| out_schema(&schema, overload, def.outs).into()));
+            texts.extend(out.map(|overload| out_schema(&schema, &overload, def.outs).into()));
             texts.push(schema);
         }
         for text in &texts {

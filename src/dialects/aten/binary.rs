@@ -72,12 +72,8 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.copysign(x[0], x[1]))
         .accepts("f", "copysign_cpu")
         .inplace()
-        .out("out"),
-    elementwise("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.copysign(x[0], x[1]))
-        .accepts("f", "copysign_cpu")
-        .inplace()
-        .out("Scalar_out"),
+        .out("out")
+        .overloads(&["Scalar(Tensor self, Scalar other) -> Tensor"]),
     elementwise("aten::logaddexp(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(logaddexp)
         .accepts("fc", "logaddexp_cpu")
@@ -113,32 +109,14 @@ pub static OPS: &[OpDef] = &[
         .scalar(xlogy)
         .accepts("f", "xlogy_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out").alias_of("xlogy"),
-    elementwise("aten::special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
-        .scalar(xlogy)
-        .accepts("f", "xlogy_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("other_scalar_out").alias_of("xlogy"),
-    elementwise("aten::special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", Promote::Float)
-        .scalar(xlogy)
-        .accepts("f", "xlogy_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("self_scalar_out").alias_of("xlogy"),
+        .out("out").alias_of("xlogy")
+        .overloads(&["other_scalar(Tensor self, Scalar other) -> Tensor", "self_scalar(Scalar self, Tensor other) -> Tensor"]),
     elementwise("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(xlog1py)
         .accepts("f", "xlog1py_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
-        .scalar(xlog1py)
-        .accepts("f", "xlog1py_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("other_scalar_out"),
-    elementwise("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", Promote::Float)
-        .scalar(xlog1py)
-        .accepts("f", "xlog1py_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("self_scalar_out"),
+        .out("out")
+        .overloads(&["other_scalar(Tensor self, Scalar other) -> Tensor", "self_scalar(Scalar self, Tensor other) -> Tensor"]),
     elementwise("aten::heaviside(Tensor self, Tensor values) -> Tensor", Promote::Common)
         .scalar(heaviside)
         .accepts("bif", "heaviside is not yet implemented for complex tensors.")
@@ -163,16 +141,12 @@ pub static OPS: &[OpDef] = &[
         .out_exact("Scalar_Tensor_out"),
     elementwise("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.and(x[0], x[1]))
-        .accepts("bi", "bitwise_and_cpu"),
-    elementwise("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .rare("u").scalar(|p, x| p.and(x[0], x[1]))
-        .accepts("bi", "bitwise_and_cpu"),
+        .accepts("bi", "bitwise_and_cpu")
+        .overloads(&["Tensor(Tensor self, Tensor other) -> Tensor"]),
     elementwise("aten::__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.and(x[0], x[1]))
-        .accepts("bi", "bitwise_and_cpu"),
-    elementwise("aten::__iand__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", Promote::Common)
-        .scalar(|p, x| p.and(x[0], x[1]))
-        .accepts("bi", "bitwise_and_cpu"),
+        .accepts("bi", "bitwise_and_cpu")
+        .overloads(&["Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"]),
     elementwise("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu")
@@ -191,16 +165,12 @@ pub static OPS: &[OpDef] = &[
         .out_exact("Scalar_Tensor_out"),
     elementwise("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.or(x[0], x[1]))
-        .accepts("bi", "bitwise_or_cpu"),
-    elementwise("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .rare("u").scalar(|p, x| p.or(x[0], x[1]))
-        .accepts("bi", "bitwise_or_cpu"),
+        .accepts("bi", "bitwise_or_cpu")
+        .overloads(&["Scalar(Tensor self, Scalar other) -> Tensor"]),
     elementwise("aten::__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.or(x[0], x[1]))
-        .accepts("bi", "bitwise_or_cpu"),
-    elementwise("aten::__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", Promote::Common)
-        .scalar(|p, x| p.or(x[0], x[1]))
-        .accepts("bi", "bitwise_or_cpu"),
+        .accepts("bi", "bitwise_or_cpu")
+        .overloads(&["Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"]),
     elementwise("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu")
@@ -219,54 +189,33 @@ pub static OPS: &[OpDef] = &[
         .out("Scalar_Tensor_out"),
     elementwise("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
-        .accepts("bi", "bitwise_xor_cpu"),
-    elementwise("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
-        .accepts("bi", "bitwise_xor_cpu"),
+        .accepts("bi", "bitwise_xor_cpu")
+        .overloads(&["Scalar(Tensor self, Scalar other) -> Tensor"]),
     elementwise("aten::__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.xor(x[0], x[1]))
-        .accepts("bi", "bitwise_xor_cpu"),
-    elementwise("aten::__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", Promote::Common)
-        .scalar(|p, x| p.xor(x[0], x[1]))
-        .accepts("bi", "bitwise_xor_cpu"),
+        .accepts("bi", "bitwise_xor_cpu")
+        .overloads(&["Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"]),
     elementwise("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.shl(x[0], x[1]))
         .accepts("i", "lshift_cpu")
         .inplace()
-        .out("Tensor_out"),
-    elementwise("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.shl(x[0], x[1]))
-        .accepts("i", "lshift_cpu")
-        .inplace()
-        .out("Tensor_Scalar_out"),
-    elementwise("aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.shl(x[0], x[1]))
-        .accepts("i", "lshift_cpu")
-        .out("Scalar_Tensor_out"),
+        .out("Tensor_out")
+        .overloads(&["Tensor_Scalar(Tensor self, Scalar other) -> Tensor", "Scalar_Tensor(Scalar self, Tensor other) -> Tensor"]),
     elementwise("aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.shl(x[0], x[1]))
         .accepts("i", "lshift_cpu")
-        .out("Tensor_out"),
-    elementwise("aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.shl(x[0], x[1]))
-        .accepts("i", "lshift_cpu")
-        .out("Scalar_out"),
+        .out("Tensor_out")
+        .overloads(&["Scalar(Tensor self, Scalar other) -> Tensor"]),
     elementwise("aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.shl(x[0], x[1]))
-        .accepts("i", "lshift_cpu"),
-    elementwise("aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", Promote::Common)
-        .scalar(|p, x| p.shl(x[0], x[1]))
-        .accepts("i", "lshift_cpu"),
+        .accepts("i", "lshift_cpu")
+        .overloads(&["Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"]),
     elementwise("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.shr(x[0], x[1]))
         .accepts("i", "rshift_cpu")
         .inplace()
-        .out("Tensor_out"),
-    elementwise("aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.shr(x[0], x[1]))
-        .accepts("i", "rshift_cpu")
-        .inplace()
-        .out("Tensor_Scalar_out"),
+        .out("Tensor_out")
+        .overloads(&["Tensor_Scalar(Tensor self, Scalar other) -> Tensor"]),
     elementwise("aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.shr(x[0], x[1]))
         .accepts("i", "rshift_cpu")
@@ -274,17 +223,12 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.shr(x[0], x[1]))
         .accepts("i", "rshift_cpu")
-        .out("Tensor_out"),
-    elementwise("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.shr(x[0], x[1]))
-        .accepts("i", "rshift_cpu")
-        .out("Scalar_out"),
+        .out("Tensor_out")
+        .overloads(&["Scalar(Tensor self, Scalar other) -> Tensor"]),
     elementwise("aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.shr(x[0], x[1]))
-        .accepts("i", "rshift_cpu"),
-    elementwise("aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", Promote::Common)
-        .scalar(|p, x| p.shr(x[0], x[1]))
-        .accepts("i", "rshift_cpu"),
+        .accepts("i", "rshift_cpu")
+        .overloads(&["Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"]),
     elementwise("aten::logical_and(Tensor self, Tensor other) -> Tensor", Promote::Bool)
         .scalar(|p, x| logical(p, x, Binary::And))
         .facts(&[Fact::Commutative, Fact::Idempotent])

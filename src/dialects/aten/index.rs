@@ -22,8 +22,8 @@ pub static OPS: &[OpDef] = &[
     gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::indexed)
         .out("Tensor_out"),
     gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).rare("u8").infer(joins::indexed),
-    gather("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index),
-    gather("aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", unsafe_index),
+    gather("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index)
+        .overloads(&["Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor"]),
     gather(
         "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
@@ -46,19 +46,13 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
         index_put_impl,
-    ),
-    opaque(
-        "aten::_index_put_impl_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
-        index_put_impl,
-    ),
+    )
+        .overloads(&["hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)"]),
     gather(
         "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
-    ),
-    gather(
-        "aten::_unsafe_index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
-        index_put,
-    ),
+    )
+        .overloads(&["hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor"]),
     gather(
         "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
         masked_index,

@@ -16,12 +16,8 @@ pub static OPS: &[OpDef] = &[
         "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         searchsorted,
     ).infer(trial::stand_ins)
-    .out("Tensor_out"),
-    opaque(
-        "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-        searchsorted,
-    ).infer(trial::stand_ins)
-    .out("Scalar_out"),
+    .out("Tensor_out")
+        .overloads(&["Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor"]),
     opaque(
         "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         bucketize,
@@ -41,12 +37,8 @@ pub static OPS: &[OpDef] = &[
         "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
     ).infer(trial::stand_ins)
-    .out("Tensor_Scalar_out"),
-    opaque(
-        "aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
-        isin,
-    ).infer(trial::stand_ins)
-    .out("Scalar_Tensor_out"),
+    .out("Tensor_Scalar_out")
+        .overloads(&["Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor"]),
     opaque("aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", |a| {
         let mut all = unique_flat(a.tensor(0)?, a.bool(2)?, false)?;
         all.truncate(2);

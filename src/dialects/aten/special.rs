@@ -170,245 +170,83 @@ pub static OPS: &[OpDef] = &[
         .eval(|a| binary(a, gamma::zeta))
         .accepts("w", "zeta_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
-        .eval(|a| binary(a, gamma::zeta))
-        .accepts("w", "zeta_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("other_scalar_out"),
-    elementwise("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor", Promote::Float)
-        .eval(|a| binary(a, gamma::zeta))
-        .accepts("w", "zeta_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("self_scalar_out"),
+        .out("out")
+        .overloads(&[
+            "other_scalar(Tensor self, Scalar other) -> Tensor",
+            "self_scalar(Scalar self, Tensor other) -> Tensor",
+        ]),
     elementwise("aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::ChebyshevT, false))
         .accepts("w", "chebyshev_polynomial_t_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise(
-        "aten::special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevT, false))
-    .accepts("w", "chebyshev_polynomial_t_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("x_scalar_out"),
-    elementwise(
-        "aten::special_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevT, false))
-    .accepts("w", "chebyshev_polynomial_t_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::ChebyshevU, false))
         .accepts("w", "chebyshev_polynomial_u_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise(
-        "aten::special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevU, false))
-    .accepts("w", "chebyshev_polynomial_u_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("x_scalar_out"),
-    elementwise(
-        "aten::special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevU, false))
-    .accepts("w", "chebyshev_polynomial_u_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::ChebyshevV, false))
         .accepts("w", "chebyshev_polynomial_v_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise(
-        "aten::special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevV, false))
-    .accepts("w", "chebyshev_polynomial_v_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("x_scalar_out"),
-    elementwise(
-        "aten::special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevV, false))
-    .accepts("w", "chebyshev_polynomial_v_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::ChebyshevW, false))
         .accepts("w", "chebyshev_polynomial_w_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise(
-        "aten::special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevW, false))
-    .accepts("w", "chebyshev_polynomial_w_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("x_scalar_out"),
-    elementwise(
-        "aten::special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevW, false))
-    .accepts("w", "chebyshev_polynomial_w_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::ChebyshevT, true))
         .accepts("w", "shifted_chebyshev_polynomial_t_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise(
-        "aten::special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevT, true))
-    .accepts("w", "shifted_chebyshev_polynomial_t_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("x_scalar_out"),
-    elementwise(
-        "aten::special_shifted_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevT, true))
-    .accepts("w", "shifted_chebyshev_polynomial_t_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::ChebyshevU, true))
         .accepts("w", "shifted_chebyshev_polynomial_u_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise(
-        "aten::special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevU, true))
-    .accepts("w", "shifted_chebyshev_polynomial_u_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("x_scalar_out"),
-    elementwise(
-        "aten::special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevU, true))
-    .accepts("w", "shifted_chebyshev_polynomial_u_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::ChebyshevV, true))
         .accepts("w", "shifted_chebyshev_polynomial_v_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise(
-        "aten::special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevV, true))
-    .accepts("w", "shifted_chebyshev_polynomial_v_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("x_scalar_out"),
-    elementwise(
-        "aten::special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevV, true))
-    .accepts("w", "shifted_chebyshev_polynomial_v_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::ChebyshevW, true))
         .accepts("w", "shifted_chebyshev_polynomial_w_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise(
-        "aten::special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevW, true))
-    .accepts("w", "shifted_chebyshev_polynomial_w_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("x_scalar_out"),
-    elementwise(
-        "aten::special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor",
-        Promote::Float,
-    )
-    .eval(|a| polynomial(a, Family::ChebyshevW, true))
-    .accepts("w", "shifted_chebyshev_polynomial_w_cpu")
-    .tolerance(Tolerance::Rounding)
-    .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::HermiteH, false))
         .accepts("w", "hermite_polynomial_h_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> Tensor", Promote::Float)
-        .eval(|a| polynomial(a, Family::HermiteH, false))
-        .accepts("w", "hermite_polynomial_h_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("x_scalar_out"),
-    elementwise("aten::special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> Tensor", Promote::Float)
-        .eval(|a| polynomial(a, Family::HermiteH, false))
-        .accepts("w", "hermite_polynomial_h_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::HermiteHe, false))
         .accepts("w", "hermite_polynomial_he_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> Tensor", Promote::Float)
-        .eval(|a| polynomial(a, Family::HermiteHe, false))
-        .accepts("w", "hermite_polynomial_he_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("x_scalar_out"),
-    elementwise("aten::special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> Tensor", Promote::Float)
-        .eval(|a| polynomial(a, Family::HermiteHe, false))
-        .accepts("w", "hermite_polynomial_he_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::LaguerreL, false))
         .accepts("w", "laguerre_polynomial_l_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> Tensor", Promote::Float)
-        .eval(|a| polynomial(a, Family::LaguerreL, false))
-        .accepts("w", "laguerre_polynomial_l_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("x_scalar_out"),
-    elementwise("aten::special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> Tensor", Promote::Float)
-        .eval(|a| polynomial(a, Family::LaguerreL, false))
-        .accepts("w", "laguerre_polynomial_l_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor", Promote::Float)
         .eval(|a| polynomial(a, Family::LegendreP, false))
         .accepts("w", "legendre_polynomial_p_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> Tensor", Promote::Float)
-        .eval(|a| polynomial(a, Family::LegendreP, false))
-        .accepts("w", "legendre_polynomial_p_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("x_scalar_out"),
-    elementwise("aten::special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> Tensor", Promote::Float)
-        .eval(|a| polynomial(a, Family::LegendreP, false))
-        .accepts("w", "legendre_polynomial_p_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("n_scalar_out"),
+        .out("out")
+        .overloads(&["x_scalar(Scalar x, Tensor n) -> Tensor", "n_scalar(Tensor x, Scalar n) -> Tensor"]),
     elementwise("aten::gcd(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .eval(|a| integers(a, false))
         .accepts("i", "gcd_cpu")
