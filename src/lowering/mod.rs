@@ -12,6 +12,7 @@
 //! This layer knows rows, tensors' layouts and loops; it does not know how loops become machine code.
 
 mod built_in;
+mod by_op;
 pub mod convert;
 mod group;
 pub mod nest;
@@ -25,7 +26,8 @@ mod row_nest;
 mod row_plan;
 pub mod scalars;
 
-pub use convert::{ConversionTarget, Lowering, Lowerings, OpCall, Ops, Rewriter};
+pub use by_op::{Lowering, OpCall, Ops, Rewriter};
+pub use convert::{ConversionTarget, Lowerings};
 pub use group::{BlockSums, Form, GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
 pub use nest::{Nest, NestRows, RowStore, Stride, Target, lower};
 pub use part::{Access, Key, Part, RowPart};

@@ -89,7 +89,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/ir/verify.rs", 2, HELD),
     ("src/kernels/float/scratch.rs", 1, ASKED),
     ("src/kernels/images/resize.rs", 1, PART),
-    ("src/lowering/convert/text.rs", 1, FEW),
+    ("src/lowering/by_op/text.rs", 1, FEW),
     ("src/lowering/nest.rs", 1, FEW),
     ("src/passes/input_shapes.rs", 1, FEW),
     ("src/passes/manager/timing.rs", 1, SHOWN),

@@ -5,13 +5,6 @@ use super::verdict;
 use libtest_mimic::Failed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pairs of folders of one layer that use each other all the same, with the reason. The list may only shrink.
-const ACCEPTED: &[(&str, &str, &str)] = &[(
-    "lowering/built_in",
-    "lowering/convert",
-    "the table of lowerings begins with those that are built in",
-)];
-
 /// Of each folder those that its files name, by `crate::layer::folder` or by what the layer shows of one.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
@@ -30,19 +23,10 @@ pub(super) fn folders_use_each_other_one_way() -> Result<(), Failed> {
             uses.entry(own.clone()).or_default().extend(other.filter(|other| **other != own).cloned());
         }
     }
-    let accepted =
-        |a: &str, b: &str| ACCEPTED.iter().any(|(x, y, _)| (*x, *y) == (a, b) || (*x, *y) == (b, a));
     let mut findings = Vec::new();
-    for (a, b, _) in ACCEPTED {
-        let both = uses.get(*a).is_some_and(|all| all.contains(*b))
-            && uses.get(*b).is_some_and(|all| all.contains(*a));
-        if !both {
-            findings.push(format!("{a} and {b} use each other no longer: shorten the list"));
-        }
-    }
     for own in &folders {
-        for next in uses.get(own).into_iter().flatten().filter(|next| !accepted(own, next)) {
-            if let Some(way) = way(&uses, next, own, &accepted) {
+        for next in uses.get(own).into_iter().flatten() {
+            if let Some(way) = way(&uses, next, own) {
                 findings.push(format!("{own} -> {}", way.join(" -> ")));
             }
         }
@@ -112,7 +96,7 @@ fn is_word(c: char) -> bool {
 }
 
 /// The shortest way from one folder to another.
-fn way(uses: &Uses, from: &str, to: &str, accepted: &impl Fn(&str, &str) -> bool) -> Option<Vec<String>> {
+fn way(uses: &Uses, from: &str, to: &str) -> Option<Vec<String>> {
     let mut ways = vec![vec![from.to_string()]];
     let mut seen = BTreeSet::from([from.to_string()]);
     let mut at = 0;
@@ -121,7 +105,7 @@ fn way(uses: &Uses, from: &str, to: &str, accepted: &impl Fn(&str, &str) -> bool
         if last == to {
             return Some(way);
         }
-        for next in uses.get(last).into_iter().flatten().filter(|next| !accepted(last, next)) {
+        for next in uses.get(last).into_iter().flatten() {
             if seen.insert(next.clone()) {
                 ways.push(way.iter().cloned().chain([next.clone()]).collect());
             }

@@ -7,7 +7,7 @@ use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::{Graph, ValueId};
 use crate::lowering::Target;
-use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter};
+use crate::lowering::by_op::{Lowering, OpCall, Ops, Rewriter};
 use crate::tensor::DType;
 
 pub(super) struct Bincount;

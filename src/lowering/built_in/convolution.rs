@@ -13,7 +13,7 @@ use crate::dialects::scalar::{Binary, Compare};
 use crate::dialects::shapes::Known;
 use crate::ir::{Graph, Stride, ValueId};
 use crate::lowering::Target;
-use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter, is_row_major};
+use crate::lowering::by_op::{Lowering, OpCall, Ops, Rewriter, is_row_major};
 
 /// The code of channels last as a memory format.
 const CHANNELS_LAST: i64 = 2;

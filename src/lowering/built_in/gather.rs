@@ -6,7 +6,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::ir::{Graph, ValueId};
 use crate::lowering::Target;
-use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter};
+use crate::lowering::by_op::{Lowering, OpCall, Ops, Rewriter};
 
 /// Elements by an index of the same rank.
 pub(super) struct Gather;

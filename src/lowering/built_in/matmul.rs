@@ -10,7 +10,7 @@ use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::{Dim, Graph, ValueId};
 use crate::lowering::Target;
-use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter};
+use crate::lowering::by_op::{Lowering, OpCall, Ops, Rewriter};
 
 /// The product of two matrices.
 pub(super) struct MmByNest;

@@ -11,7 +11,7 @@ mod scatter;
 mod sign;
 mod walk;
 
-use super::convert::Lowering;
+use super::by_op::Lowering;
 use convolution::ConvByNest;
 use std::sync::{Arc, LazyLock};
 

@@ -13,7 +13,7 @@ use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::{Dim, Graph, ValueId};
 use crate::lowering::Target;
-use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter};
+use crate::lowering::by_op::{Lowering, OpCall, Ops, Rewriter};
 
 /// Adds elements by an index of the same rank.
 pub(super) struct ScatterAdd;

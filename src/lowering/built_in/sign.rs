@@ -4,7 +4,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::{Dim, Graph, ValueId};
-use crate::lowering::convert::{Lowering, OpCall, Ops, Rewriter};
+use crate::lowering::by_op::{Lowering, OpCall, Ops, Rewriter};
 use crate::tensor::Scalar;
 
 /// Whether the sign is set.

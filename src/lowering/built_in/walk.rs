@@ -4,7 +4,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Builder, Elem, Mark};
 use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::ValueId;
-use crate::lowering::convert::{OpCall, Rewriter};
+use crate::lowering::by_op::{OpCall, Rewriter};
 
 /// An outer loop over all dimensions but `inner`, and a loop over that one within.
 pub(super) struct Walk<'a> {

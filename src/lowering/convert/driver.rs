@@ -1,7 +1,6 @@
 //! Applies lowerings to the ops of a module, and says what is left.
 
-use super::rewriter::Launched;
-use super::{ConversionTarget, Legality, Lowerings, OpCall, Rewriter};
+use super::{ConversionTarget, Legality, Lowerings};
 use crate::analysis::shapes::merge;
 use crate::diag::{Diagnostic, Result, Span};
 use crate::dialects::prim::constant;
@@ -12,6 +11,7 @@ use crate::ir::{
     derived_schema,
 };
 use crate::lowering::Target;
+use crate::lowering::by_op::{Launched, OpCall, Rewriter};
 use crate::passes::{Context, known_by_symbols};
 use indexmap::IndexMap;
 

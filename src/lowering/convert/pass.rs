@@ -2,10 +2,11 @@
 //! registered for them. It stands apart from `lower-fusion`, as it replaces what it lowers: a group keeps its work op by op for
 //! inputs that were not foreseen, while a kernel of a lowering takes any sizes and checks what it is given.
 
-use super::{ConversionTarget, Ops, convert};
+use super::{ConversionTarget, convert};
 use crate::diag::Result;
 use crate::ir::Module;
 use crate::lowering::Target;
+use crate::lowering::by_op::Ops;
 use crate::passes::{Context, Pass, PassOption};
 
 /// The pass, for the table of a toolkit.

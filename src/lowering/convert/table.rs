@@ -1,9 +1,9 @@
 //! The lowerings of a table of ops: the built-in ones and those that were added, by name and by op. Applies none.
 
-use super::lowering::Lowering;
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::dialects::{Op, Registry};
 use crate::lowering::built_in;
+use crate::lowering::by_op::Lowering;
 use std::sync::Arc;
 
 /// The lowerings that were added to a table of ops, in order.

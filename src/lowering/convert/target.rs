@@ -1,8 +1,8 @@
 //! What a conversion may leave: ops that are legal, ops that are not, and ops of which nothing is said.
 
-use super::Ops;
 use crate::dialects::Op;
 use crate::ir::{Graph, OpId};
+use crate::lowering::by_op::Ops;
 use crate::lowering::record::is_lowered;
 use std::sync::Arc;
 

@@ -80,7 +80,7 @@ impl Ops {
     }
 
     /// What is said of one op counts more than what is said of its family, and that more than what is said of its dialect.
-    pub(super) fn rank(&self) -> u8 {
+    pub(in crate::lowering) fn rank(&self) -> u8 {
         match self {
             Ops::Named(_) => 2,
             Ops::Family(_) => 1,

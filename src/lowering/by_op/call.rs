@@ -9,12 +9,12 @@ use crate::lowering::Target;
 
 /// An op in a graph, as a lowering sees it. Operands are asked for by their names in the schema.
 pub struct OpCall {
-    pub(super) row: Op,
-    pub(super) operands: Vec<ValueId>,
-    pub(super) known: Vec<Known>,
-    pub(super) results: Vec<Known>,
-    pub(super) attributes: Vec<(Symbol, Attr)>,
-    pub(super) target: Target,
+    pub(in crate::lowering) row: Op,
+    pub(in crate::lowering) operands: Vec<ValueId>,
+    pub(in crate::lowering) known: Vec<Known>,
+    pub(in crate::lowering) results: Vec<Known>,
+    pub(in crate::lowering) attributes: Vec<(Symbol, Attr)>,
+    pub(in crate::lowering) target: Target,
 }
 
 impl OpCall {
@@ -152,7 +152,7 @@ impl OpCall {
     }
 
     /// Whether a gradient may flow through the op: then it stays, as kernels record nothing.
-    pub(super) fn may_need_gradient(&self) -> bool {
+    pub(in crate::lowering) fn may_need_gradient(&self) -> bool {
         let floats = |known: &Known| match known {
             Known::Tensor(t) => t.dtype.is_none_or(|d| d.is_floating() || d.is_complex()),
             _ => false,

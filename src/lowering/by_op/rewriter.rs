@@ -20,26 +20,30 @@ pub struct Rewriter<'a> {
 }
 
 /// A kernel that host code calls.
-pub(super) struct Launched {
+pub(in crate::lowering) struct Launched {
     /// What its function is to be called.
-    pub(super) name: String,
-    pub(super) graph: Graph,
+    pub(in crate::lowering) name: String,
+    pub(in crate::lowering) graph: Graph,
     /// The constant that names the function.
-    pub(super) constant: OpId,
+    pub(in crate::lowering) constant: OpId,
 }
 
 impl<'a> Rewriter<'a> {
-    pub(super) fn new(graph: &'a mut Graph, anchor: OpId, registry: &'a Registry) -> Rewriter<'a> {
+    pub(in crate::lowering) fn new(
+        graph: &'a mut Graph,
+        anchor: OpId,
+        registry: &'a Registry,
+    ) -> Rewriter<'a> {
         Rewriter { graph, anchor, registry, written: Vec::new(), kernels: Vec::new() }
     }
 
     /// What was written, and the kernels.
-    pub(super) fn finish(self) -> (Vec<OpId>, Vec<Launched>) {
+    pub(in crate::lowering) fn finish(self) -> (Vec<OpId>, Vec<Launched>) {
         (self.written, self.kernels)
     }
 
     /// Takes back what was written.
-    pub(super) fn undo(self) {
+    pub(in crate::lowering) fn undo(self) {
         for op in self.written.into_iter().rev() {
             self.graph.erase(op);
         }
