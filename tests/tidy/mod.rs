@@ -1,6 +1,7 @@
 //! Rules about the source itself: layers, module headers, file lengths, language, paths that the documents name.
 
 mod allocations;
+mod circles;
 mod dependencies;
 mod docs;
 mod environment;
@@ -24,6 +25,8 @@ pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("tidy::layers_point_left", layers::layers_point_left),
         Trial::test("tidy::folders_use_each_other_one_way", rooms::folders_use_each_other_one_way),
+        Trial::test("tidy::files_use_each_other_one_way", circles::files_use_each_other_one_way),
+        Trial::test("tidy::circles_are_found", circles::circles_are_found),
         Trial::test(
             "tidy::only_the_toolkit_names_what_is_built_in",
             toolkit::only_the_toolkit_names_what_is_built_in,
