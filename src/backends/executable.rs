@@ -20,9 +20,9 @@ pub trait Executable: Send + Sync {
     /// every element that the kernel loads or stores through a buffer lies in the span that its argument gives;
     /// iterations of a parallel loop store to different elements; and an element that is stored through one argument
     /// is not read or stored through another.
-    #[allow(
+    #[expect(
         unsafe_code,
-        reason = "machine code does what its arguments say; safe callers go through `FusedGroup`"
+        reason = "machine code reads and writes where its arguments say, unchecked; safe callers go through `FusedGroup`, which proves it"
     )]
     unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()>;
 }

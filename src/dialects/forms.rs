@@ -1,5 +1,5 @@
-//! The forms that follow from a row: the row under its further names, with its further overloads, and the schemas of what writes in place or to `out`. It knows
-//! rows and text; what the table keeps of them is the table's.
+//! The forms that follow from a row: the row under its further names, with its further overloads, and the schemas of what writes in
+//! place or to `out`. It knows rows and text; what the table keeps of them is the table's.
 
 use super::{Alias, OpDef};
 use std::borrow::Cow;

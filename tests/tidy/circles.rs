@@ -1,5 +1,6 @@
 //! Files use each other one way: none uses what another one defines that uses, in the end, what the first one defines. A name that a
-//! file hands on (`pub use`) belongs to the file that defines it.
+//! file hands on (`pub use`) belongs to the file that defines it. Methods are their type's, whichever file they stand in: a call of one
+//! is no use of that file.
 
 use super::{sources, verdict};
 use libtest_mimic::Failed;
@@ -33,6 +34,7 @@ pub(super) fn circles_are_found() -> Result<(), Failed> {
         "use super::{\n    Deep as D,\n    high,\n};",
         "fn f() { super::more() }",
         "use crate::a;\nfn f() { a::high(Deep) }",
+        "use super::*;\nfn f() { more() }",
         "const TEXT: &str = \"a \\\n b\";\nuse super::high::others;",
     ] {
         let circles = house(use_of_high)?.circles();
@@ -124,6 +126,12 @@ impl House {
         let mut paths = Vec::new();
         for import in &file.imports {
             let Some(path) = self.absolute(place, &import.path) else { continue };
+            if import.name == "*" {
+                // Any word of the file may be a name that came so.
+                let others = file.words.iter().filter(|word| !file.defines.contains(*word));
+                paths.extend(others.map(|word| [path.as_slice(), std::slice::from_ref(word)].concat()));
+                continue;
+            }
             if !import.is_public || file.words.contains(&import.name) {
                 paths.push(path.clone());
             }

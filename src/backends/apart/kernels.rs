@@ -25,7 +25,10 @@ enum Open<'a> {
 }
 
 impl Executable for Interpreted {
-    #[allow(unsafe_code, reason = "hands on what it is given")]
+    #[expect(
+        unsafe_code,
+        reason = "implements an unsafe method: the caller's promise of spans and apartness is the inner kernel's, over the same spans"
+    )]
     unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         if !launch.memory.iter().any(|memory| matches!(memory, Memory::Device(..))) {
             // SAFETY: the caller's promise.

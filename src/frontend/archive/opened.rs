@@ -65,7 +65,10 @@ impl Archive {
     /// No process may change or truncate the file as long as the archive lives, or a tensor that
     /// was loaded from it: memory that counts as constant would change, what was checked would no longer hold, and the
     /// system ends a program that reads past the end of a shortened file.
-    #[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]
+    #[expect(
+        unsafe_code,
+        reason = "that others leave a mapped file alone cannot be checked here: it is the caller's promise, as for `map::map`"
+    )]
     pub unsafe fn map(path: impl AsRef<Path>, limits: Limits) -> Result<Archive> {
         let path = path.as_ref();
         let named = |error: std::io::Error| Diagnostic::input(format!("{}: {error}", path.display()));

@@ -13,11 +13,6 @@ use std::sync::{Arc, LazyLock};
 
 static HOIST: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-draws"));
 
-/// The passes that [`take`] runs.
-pub(super) fn passes() -> Result<String> {
-    Ok(HOIST.as_ref().map_err(Clone::clone)?.to_text())
-}
-
 /// Takes the draws out of a graph: the graph of these, whose outputs are further inputs of the other from now on. It has the
 /// inputs that the graph had where it asks for open sizes, and none otherwise. None where nothing is drawn. Fails where what is
 /// drawn depends on the call's data.

@@ -60,8 +60,12 @@ struct StageText {
 
 /// Where that is which is made of a graph without attributes, in a way that a text says. None where there is no cache; an error
 /// says why a plan of this kind is not kept.
-pub(super) fn place(subject: &Subject<'_>, way: &str, graph: &Graph) -> Option<Result<Place, &'static str>> {
-    Some(place_in(subject.disk.clone()?, subject, way, graph))
+pub(super) fn place(
+    subject: &Subject<'_>,
+    way: impl FnOnce() -> String,
+    graph: &Graph,
+) -> Option<Result<Place, &'static str>> {
+    Some(place_in(subject.disk.clone()?, subject, &way(), graph))
 }
 
 fn place_in(

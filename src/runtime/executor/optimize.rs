@@ -105,7 +105,7 @@ fn run_or_read(
     let place = module
         .functions
         .get(&name)
-        .and_then(|function| kept::place(subject, &rest.to_text(), &function.graph));
+        .and_then(|function| kept::place(subject, || rest.to_text(), &function.graph));
     let place = place.and_then(|found| found.map_err(|why| subject.counters.unkept(why)).ok());
     if let Some((graph, kept)) = place.as_ref().and_then(|place| kept::read(place, subject, only))
         && let Some(function) = module.functions.get_mut(&name)

@@ -20,11 +20,10 @@ pub(super) struct Results {
     /// From tensors that the graph gives, other values that it gives, and operands that are given on, to the results.
     code: Arc<Code>,
     _graph: Arc<Graph>,
-    pub(super) parts: Parts,
 }
 
 /// What results are made of.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Parts {
     /// Tensors that the graph gives: its first outputs.
     pub(super) tensors: usize,
@@ -72,23 +71,15 @@ pub(super) fn take_apart(graph: &mut Graph, registry: &Registry) -> Result<(Grap
 
 impl Results {
     /// Of the graph that makes them.
-    pub(super) fn new(graph: Graph, parts: Parts, context: code::Context<'_>) -> Result<Results> {
+    pub(super) fn new(graph: Graph, context: code::Context<'_>) -> Result<Results> {
         let graph = Arc::new(graph);
         let code = Arc::new(Code::compile(context, &graph, "results")?);
-        Ok(Results { code, _graph: graph, parts })
+        Ok(Results { code, _graph: graph })
     }
 
-    /// The results of a call, of what its graph gave and what it was given.
-    pub(super) fn make(
-        &self,
-        program: &Arc<Inner>,
-        gave: Vec<Value>,
-        operands: &[Value],
-        run: &Run,
-    ) -> Result<Vec<Value>> {
-        let mut arguments = gave;
-        arguments.extend(self.parts.given.iter().filter_map(|n| operands.get(*n).cloned()));
-        Ok(execute(program, run, Arc::clone(&self.code), arguments)?.into_iter().collect())
+    /// The results of a call, of what its graph gave and of operands that are given on.
+    pub(super) fn make(&self, program: &Arc<Inner>, parts: Vec<Value>, run: &Run) -> Result<Vec<Value>> {
+        Ok(execute(program, run, Arc::clone(&self.code), parts)?.into_iter().collect())
     }
 }
 

@@ -99,7 +99,7 @@ impl Recording {
             parameters,
             buffers,
             wanted,
-            results: Results::new(results, known.parts.clone(), plain)?,
+            results: Results::new(results, plain)?,
             known,
             others: Arc::new(Derivatives::new(others, false)),
             _graph: own,
@@ -206,7 +206,8 @@ impl Recording {
             CallRegion { this: Arc::clone(self), program: Arc::clone(program), operands: count, follows };
         autograd.region(Arc::new(region), &values, &outputs, run)?;
         // Views among them are recorded by themselves.
-        let mut results = self.results.make(program, results, &values[..count], run)?;
+        results.extend(self.known.parts.given.iter().filter_map(|n| values[..count].get(*n).cloned()));
+        let mut results = self.results.make(program, results, run)?;
         Ok(match self.known.is_tuple {
             true => Value::tuple(results),
             false => results.pop().unwrap_or_default(),

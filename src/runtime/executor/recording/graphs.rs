@@ -67,13 +67,10 @@ pub(in super::super) struct Wish<'a> {
 }
 
 impl Wish<'_> {
-    /// All that the graphs of a recorded call are made by, besides a graph: passes and wishes.
-    pub(in super::super) fn text(&self) -> Result<String> {
-        let passes = [&PREPARE, &FINISH].map(|pipeline| pipeline.as_ref().map(Pipeline::to_text));
-        let [prepare, finish] = passes.map(|text| text.map_err(Clone::clone));
+    /// All that the graphs are made by besides a graph and what is built in, as the passes are.
+    pub(in super::super) fn text(&self) -> String {
         let Wish { wanted, buffers, max_kept } = self;
-        let hoist = draws::passes()?;
-        Ok(format!("{} | {hoist} | {} | {wanted:?} {buffers} {max_kept:?}", prepare?, finish?))
+        format!("recorded {wanted:?} {buffers} {max_kept:?}")
     }
 }
 

@@ -92,7 +92,7 @@ fn made_or_kept(
     making: &mut Making,
 ) -> Result<Graphs> {
     let wish = Wish { wanted, buffers, max_kept: subject.max_kept };
-    let place = kept::place(subject, &wish.text()?, &graph);
+    let place = kept::place(subject, || wish.text(), &graph);
     let place = place.and_then(|found| found.map_err(|why| subject.counters.unkept(why)).ok());
     let fitting = |all, known| Graphs::from_all(all, known, &wish);
     if let Some((graphs, kept)) = place.as_ref().and_then(|place| kept::read(place, subject, fitting)) {
