@@ -21,30 +21,20 @@ run: build       ## Runs examples/lstm_cell.pt and shows graph, fusion, answer a
 	@target/release/flambeau demo examples/lstm_cell.pt
 
 lint: setup      ## Formatting and lints, warnings denied
-	$(CARGO) fmt --check -p flambeau -p flambeau-base -p flambeau-ops -p flambeau-reader -p flambeau-transforms
-	$(CARGO) fmt --check -p my-opt
-	$(CARGO) fmt --check -p flambeau-python
-	$(CARGO) fmt --check -p flambeau-capi
-	$(CARGO) fmt --check -p flambeau-files -p flambeau-filecheck -p flambeau-lit
-	$(CARGO) clippy --quiet --all-targets -- -D warnings
-	$(CARGO) clippy --quiet -p flambeau-files -p flambeau-filecheck -p flambeau-lit --all-targets -- -D warnings
-	$(CARGO) clippy --quiet -p my-opt --all-targets -- -D warnings
-	$(CARGO) clippy --quiet -p flambeau-python -- -D warnings
-	$(CARGO) clippy --quiet -p flambeau-capi --all-targets -- -D warnings
+	$(CARGO) fmt --check --all
+	$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --no-default-features -- -D warnings
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --offline check bans licenses sources; \
 	else echo "cargo deny: skipped, it is not installed (tests/tidy/dependencies.rs reads deny.toml in its place)"; fi
 
+# Each command takes the whole workspace, as the features of a library that several crates use depend on which of them are chosen:
+# all of Flambeau would be built once for each choice. `cargo tree -e features` shows which differ.
 unit: setup      ## Unit, FileCheck, engine and tidy tests
-	FLAMBEAU_PTXAS=$$(scripts/ptxas.sh) $(CARGO) test --quiet --lib
-	$(CARGO) test --quiet --test root
-	$(CARGO) test --quiet --doc
-	$(CARGO) test --quiet -p flambeau-files -p flambeau-filecheck -p flambeau-lit
-	$(CARGO) test --quiet -p my-opt
-	$(CARGO) test --quiet -p flambeau-capi
+	FLAMBEAU_PTXAS=$$(scripts/ptxas.sh) $(CARGO) test --quiet --profile suite --workspace --tests
+	$(CARGO) test --quiet --profile suite --workspace --doc
 
 conformance: setup  ## Recorded answers of real PyTorch, where the shared data are at hand
-	$(CARGO) build --quiet
+	$(CARGO) build --quiet --profile suite --workspace --bin flambeau
 	@scripts/conformance.sh $(SHARED)
 
 test: lint unit conformance  ## Everything; what CI runs

@@ -6,7 +6,7 @@
 set -euo pipefail
 
 data=${1:?usage: conformance.sh FOLDER}/conformance
-flambeau=${FLAMBEAU:-target/debug/flambeau}
+flambeau=${FLAMBEAU:-target/suite/flambeau}
 if [ ! -d "$data" ]; then
     echo "conformance: skipped, there is no $data"
     exit 0
@@ -56,7 +56,7 @@ done <tests/conformance.txt
 FLAMBEAU_CONFORMANCE=$(cd "$data" && pwd)
 export FLAMBEAU_CONFORMANCE
 log=$(mktemp)
-cargo test --quiet --lib -p flambeau-base -p flambeau-reader -p flambeau-transforms shared_ -- --ignored >"$log" 2>&1 || status=1
+cargo test --quiet --profile suite --workspace --tests shared_ -- --ignored >"$log" 2>&1 || status=1
 passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
 echo "conformance: unit tests of the same cases: $passed passed"
 if [ "$passed" -lt 4 ]; then

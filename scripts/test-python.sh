@@ -25,9 +25,10 @@ if [ "${1:-test}" = wheel ]; then
     exit 0
 fi
 
-# The profile of the other tests, so that the library is built once; the wheel itself takes minutes and is `make wheel`.
-$cargo build --quiet -p flambeau-python
-cp target/debug/lib_flambeau.so python/lib/flambeau/_flambeau.abi3.so
+# The profile and the features of the other tests, so that the library is built once; the wheel itself takes minutes and is
+# `make wheel`.
+$cargo build --quiet --profile suite --workspace --lib
+cp target/suite/lib_flambeau.so python/lib/flambeau/_flambeau.abi3.so
 # Tests touch no kernels of the user's.
 export PYTHONPATH=$PWD/python/lib PYTHONDONTWRITEBYTECODE=1 FLAMBEAU_CACHE=off
 case "${1:-test}" in

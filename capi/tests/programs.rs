@@ -100,10 +100,16 @@ fn library() -> Result<PathBuf, Failed> {
     let built = BUILT.get_or_init(|| {
         let test = std::env::current_exe().map_err(|e| e.to_string())?;
         let folder = test.ancestors().nth(2).ok_or("the test is in no target folder")?;
-        // Cargo builds no library of C for the tests of its package.
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(name) => name,
+        };
+        // Cargo builds no library of C for the tests of its package. The whole workspace, as `make test` does, which has built
+        // nearly all of it.
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(["build", "--quiet", "-p", "flambeau-capi"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        command.args(["build", "--quiet", "--workspace", "--lib", "--profile", profile]);
+        command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         let status = command.status().map_err(|e| e.to_string())?;
         let file = folder.join("libflambeau.so");
         match status.success() && file.is_file() {
