@@ -190,7 +190,8 @@ fn pickle_machine(data: &[u8]) {
 
 /// Graphs and modules as bytes. Whatever is read is written alike, and prints.
 fn bytecode(data: &[u8]) {
-    let mut outside = Outside { tensors: Vec::new(), sources: vec![Source::new("<fuzz>", "x = 1\ny = 2\n")] };
+    let mut outside =
+        Outside { sources: vec![Source::new("<fuzz>", "x = 1\ny = 2\n")], ..Outside::default() };
     if let Some(module) = ir::bytecode::read_module(data, &outside)
         && let Some(bytes) = ir::bytecode::write_module(&module, &mut outside)
     {

@@ -7,10 +7,11 @@ use std::process::{Command, Output};
 
 /// One trial a situation. Without LLVM nothing is compiled.
 pub fn trials() -> Vec<Trial> {
-    let trials: [(&'static str, fn(&Path) -> Result<(), Failed>); 9] = [
+    let trials: [(&'static str, fn(&Path) -> Result<(), Failed>); 10] = [
         ("a_second_process_compiles_nothing", second_process),
         ("a_second_process_runs_no_passes_of_plans", plans),
         ("a_second_process_compiles_no_source", modules),
+        ("a_default_stays_one_object", defaults),
         ("warm_fills_it", warm),
         ("it_can_be_turned_off", off),
         ("damaged_files_are_found_and_removed", damaged),
@@ -178,6 +179,22 @@ fn modules(folder: &Path) -> Result<(), Failed> {
     let reported = ["its checksum does not fit its content; removed", "5 modules checked, 3 not used"];
     expect(&flambeau(folder, &["cache", "verify", "cache/modules"]).output()?, 1, &reported)?;
     Ok(())
+}
+
+/// A default that is a list is one list for all calls, as in PyTorch, and in what a process before compiled and planned.
+fn defaults(folder: &Path) -> Result<(), Failed> {
+    let program = "def collect(v: int, all: List[int] = [10]) -> List[int]:
+    all.append(v)
+    return all
+
+def f(x: Tensor) -> Tuple[Tensor, List[int], List[int]]:
+    a = collect(1)
+    return torch.tanh(x) * 2.0 + 1.0, a, collect(2)
+";
+    fs::write(folder.join("d.py"), program)?;
+    let run = || flambeau(folder, &["run", "d.py", "--entry=f", "--input=x=float32[3]", "--time"]).output();
+    let first = expect(&run()?, 0, &["[10, 1, 2], [10, 1, 2]", "cache of modules: 0 loaded"])?;
+    equal(&expect(&run()?, 0, &["cache of modules: 2 loaded", "cache of plans: 1 loaded"])?, &first)
 }
 
 fn warm(folder: &Path) -> Result<(), Failed> {

@@ -11,6 +11,20 @@ impl std::fmt::Debug for Held {
 }
 
 impl Attr {
+    /// Which object it is, of what programs see as mutable: the address of the data, which it keeps alive. None for the others.
+    pub fn identity(&self) -> Option<usize> {
+        Some(match self {
+            Attr::Ints(x) => Arc::as_ptr(x).cast::<u8>() as usize,
+            Attr::Floats(x) => Arc::as_ptr(x).cast::<u8>() as usize,
+            Attr::Complexes(x) => Arc::as_ptr(x).cast::<u8>() as usize,
+            Attr::Strs(x) => Arc::as_ptr(x).cast::<u8>() as usize,
+            Attr::Tensors(x) => Arc::as_ptr(x).cast::<u8>() as usize,
+            Attr::List(x) => Arc::as_ptr(x).cast::<u8>() as usize,
+            Attr::Dict(x) => Arc::as_ptr(x).cast::<u8>() as usize,
+            _ => return None,
+        })
+    }
+
     /// The integer, if it is one.
     pub fn as_int(&self) -> Option<i64> {
         match self {

@@ -7,12 +7,11 @@ use crate::ir::{Attr, Symbol, Type};
 use crate::value::Value;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use std::sync::Arc;
 
 /// The containers among the constants of a program.
 #[derive(Default)]
 pub(super) struct Constants {
-    /// By the address of the attribute's data; the attribute is kept, so that the address stays its own.
+    /// By [`Attr::identity`]; the attribute is kept, so that the identity stays its own.
     made: Mutex<HashMap<usize, (Attr, Value)>>,
 }
 
@@ -20,30 +19,16 @@ impl Constants {
     /// The value of a constant; see [`constant::value`].
     pub(super) fn value(&self, attrs: &[(Symbol, Attr)], ty: Option<&Type>) -> Result<Value> {
         let attr = attrs.iter().find(|(name, _)| *name == "value").map(|(_, attr)| attr);
-        let Some((attr, address)) = attr.and_then(|attr| Some((attr, address(attr)?))) else {
+        let Some((attr, identity)) = attr.and_then(|attr| Some((attr, attr.identity()?))) else {
             return constant::value(attrs, ty);
         };
-        if let Some((_, value)) = self.made.lock().get(&address) {
+        if let Some((_, value)) = self.made.lock().get(&identity) {
             return Ok(value.clone());
         }
         let value = constant::value(attrs, ty)?;
-        self.made.lock().insert(address, (attr.clone(), value.clone()));
+        self.made.lock().insert(identity, (attr.clone(), value.clone()));
         Ok(value)
     }
-}
-
-/// Identifies the data of an attribute that makes a mutable object.
-fn address(attr: &Attr) -> Option<usize> {
-    Some(match attr {
-        Attr::Ints(x) => Arc::as_ptr(x).cast::<u8>() as usize,
-        Attr::Floats(x) => Arc::as_ptr(x).cast::<u8>() as usize,
-        Attr::Complexes(x) => Arc::as_ptr(x).cast::<u8>() as usize,
-        Attr::Strs(x) => Arc::as_ptr(x).cast::<u8>() as usize,
-        Attr::Tensors(x) => Arc::as_ptr(x).cast::<u8>() as usize,
-        Attr::List(x) => Arc::as_ptr(x).cast::<u8>() as usize,
-        Attr::Dict(x) => Arc::as_ptr(x).cast::<u8>() as usize,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

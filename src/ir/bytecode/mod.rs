@@ -13,6 +13,7 @@
 //! value      how many of the visible values were defined after it
 //! name       number of bytes, and these; or 0 and the number that is printed
 //! location   as names are: 0 and what is new, or which of those before
+//! attribute  its kind and what it is; a list or dictionary that was there before is its number, as it is one object
 //! ```
 //!
 //! Tensors and sources are not in the bytes: an [`Outside`] has them by numbers, one for all graphs that belong together.
@@ -20,6 +21,7 @@
 //!
 //! Knows no op by name, no file, and nothing of who keeps what.
 
+mod lists;
 mod modules;
 mod outside;
 mod read;
@@ -28,6 +30,7 @@ mod tests;
 mod types;
 mod write;
 
+pub use lists::{lists_in, lists_of};
 pub use modules::{differences, read_module, write_constants, write_module};
 pub use outside::Outside;
 pub use read::read;

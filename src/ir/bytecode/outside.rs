@@ -1,6 +1,7 @@
 //! What bytes refer to and do not hold, and how deep they nest. How they are written and read is not known here.
 
 use crate::diag::Source;
+use crate::ir::Attr;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -14,4 +15,6 @@ pub struct Outside {
     pub tensors: Vec<Tensor>,
     /// Sources of locations.
     pub sources: Vec<Arc<Source>>,
+    /// Lists and dictionaries that are there: a constant that is one of them is that object again where it is read. Writing adds none.
+    pub lists: Vec<Attr>,
 }

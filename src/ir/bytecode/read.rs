@@ -25,7 +25,8 @@ pub(super) fn all_of<'a, T>(
     outside: &'a Outside,
     read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
 ) -> Option<T> {
-    let mut reader = Reader { rest: bytes, outside, symbols: Vec::new(), types: Vec::new(), depth: 0 };
+    let lists = outside.lists.clone();
+    let mut reader = Reader { rest: bytes, outside, symbols: Vec::new(), types: Vec::new(), lists, depth: 0 };
     let found = read(&mut reader)?;
     reader.rest.is_empty().then_some(found)
 }
@@ -35,6 +36,7 @@ pub(super) struct Reader<'a> {
     outside: &'a Outside,
     symbols: Vec<Symbol>,
     types: Vec<Type>,
+    lists: Vec<Attr>,
     depth: usize,
 }
 
@@ -187,11 +189,20 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn attr(&mut self) -> Option<Attr> {
-        self.deeper(Self::attr_inside)
+        let tag = self.number()?;
+        if tag == SAME {
+            let n = self.index()?;
+            return self.lists.get(n).cloned();
+        }
+        let attr = self.deeper(|reader| reader.attr_inside(tag))?;
+        if attr.identity().is_some() {
+            self.lists.push(attr.clone());
+        }
+        Some(attr)
     }
 
-    fn attr_inside(&mut self) -> Option<Attr> {
-        Some(match self.number()? {
+    fn attr_inside(&mut self, tag: u64) -> Option<Attr> {
+        Some(match tag {
             0 => Attr::Int(self.signed()?),
             1 => Attr::Float(self.float()?),
             2 => Attr::Complex(self.complex()?),

@@ -105,6 +105,43 @@ fn modules_come_back_whole() {
 }
 
 #[test]
+fn a_list_is_one_object_wherever_it_stands() {
+    let mut module = module(MODULE);
+    let (shared, own) = (Attr::Ints([10].into()), Attr::Ints([10].into()));
+    let helper = module.functions.get_mut(&Symbol::new("helper")).expect("it is there");
+    let nested = Attr::List([shared.clone(), Attr::None].into());
+    for (n, attr) in [&shared, &own, &nested, &shared].into_iter().enumerate() {
+        let op = helper.graph.emit(helper.graph.root(), Symbol::new("prim::Constant"), &[], &[Type::int()]);
+        helper.graph.set_attr(op, "value", attr.clone());
+        assert_eq!(helper.graph.all_ops().len(), n + 1);
+    }
+    let argument = &mut module.functions[&Symbol::new("__torch__.M.forward")].schema.arguments[2];
+    argument.default = Some(shared);
+    let mut outside = Outside::default();
+    let bytes = write_module(&module, &mut outside).expect("no objects");
+    let back = read_module(&bytes, &outside).expect("written");
+    let constants = |module: &Module| {
+        let graph = &module.functions[&Symbol::new("helper")].graph;
+        let values = graph.all_ops().into_iter().map(|op| graph.attrs(op)[0].1.clone());
+        let default =
+            module.functions[&Symbol::new("__torch__.M.forward")].schema.arguments[2].default.clone();
+        values.chain(default).collect::<Vec<Attr>>()
+    };
+    let found = constants(&back);
+    let Attr::List(inner) = &found[2] else { panic!("{:?}", found[2]) };
+    assert!([&found[3], &found[4], &inner[0]].iter().all(|attr| attr.identity() == found[0].identity()));
+    assert!(found[0].identity() != found[1].identity());
+    // What is written later holds the objects of what was read before.
+    outside.lists = lists_of(&back);
+    let changed = Module { functions: back.functions.clone(), ..Module::default() };
+    let bytes = write_module(&changed, &mut outside).expect("no objects");
+    let again = read_module(&bytes, &outside).expect("written");
+    let identities = |attrs: &[Attr]| attrs.iter().map(Attr::identity).collect::<Vec<_>>();
+    assert_eq!(identities(&constants(&again)), identities(&found));
+    assert!(read_module(&bytes, &Outside { lists: Vec::new(), ..outside }).is_none());
+}
+
+#[test]
 fn differences_are_functions_or_more() {
     let before = module(MODULE);
     let helper = Symbol::new("helper");

@@ -2,6 +2,9 @@
 
 use crate::ir::TypeKind;
 
+/// An attribute that was there before: its number follows. Others have the numbers below.
+pub(super) const SAME: u64 = 22;
+
 /// Types without parts, by number.
 pub(super) const PLAIN: &[TypeKind] = &[
     TypeKind::Any,

@@ -24,6 +24,8 @@ pub(super) fn written(
 ) -> Option<Vec<u8>> {
     let tensors = outside.tensors.iter().enumerate().map(|(n, tensor)| (tensor.id(), n as u64)).collect();
     let sources = outside.sources.iter().enumerate().map(|(n, source)| (address(source), n as u64)).collect();
+    let lists = outside.lists.iter().enumerate();
+    let known = lists.filter_map(|(n, attr)| Some((attr.identity()?, n as u64))).collect();
     let mut writer = Writer {
         out: Vec::new(),
         outside,
@@ -31,6 +33,8 @@ pub(super) fn written(
         sources,
         symbols: HashMap::new(),
         types: HashMap::new(),
+        known,
+        lists: HashMap::new(),
         depth: 0,
     };
     write(&mut writer)?;
@@ -48,6 +52,9 @@ pub(super) struct Writer<'a> {
     sources: HashMap<usize, u64>,
     symbols: HashMap<Symbol, u64>,
     types: HashMap<Type, u64>,
+    /// Lists outside, and those that were written.
+    known: HashMap<usize, u64>,
+    lists: HashMap<usize, u64>,
     depth: usize,
 }
 
@@ -81,6 +88,7 @@ impl Writer<'_> {
         self.out.clear();
         self.symbols.clear();
         self.types.clear();
+        self.lists.clear();
         write(self)?;
         Some(std::mem::take(&mut self.out))
     }
@@ -215,7 +223,17 @@ impl Writer<'_> {
     }
 
     pub(super) fn attr(&mut self, attr: &Attr) -> Option<()> {
-        self.deeper(|writer| writer.attr_inside(attr))
+        let identity = attr.identity();
+        let find = |identity| self.known.get(&identity).or_else(|| self.lists.get(&identity)).copied();
+        if let Some(n) = identity.and_then(find) {
+            self.tagged(SAME, |w| w.number(n));
+            return Some(());
+        }
+        self.deeper(|writer| writer.attr_inside(attr))?;
+        if let Some(identity) = identity {
+            self.lists.insert(identity, (self.outside.lists.len() + self.lists.len()) as u64);
+        }
+        Some(())
     }
 
     fn attr_inside(&mut self, attr: &Attr) -> Option<()> {

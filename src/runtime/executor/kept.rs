@@ -86,6 +86,7 @@ fn place_in(
     }
     let mut outside = Outside::default();
     let bytes = bytecode::write(graph, &mut outside).ok_or("its graph holds an object of a custom class")?;
+    outside.lists = bytecode::lists_in(graph);
     let constants = Constants::of(outside)?;
     let made_of = constants.digest()?;
     let (machine, open) = (asked_machine(), format!("{:?}", open(subject)));

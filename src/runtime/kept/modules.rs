@@ -64,7 +64,7 @@ impl Keeper {
     }
 
     fn place(&self, code: &Code<'_>) -> Result<Place, &'static str> {
-        let mut outside = Outside { tensors: Vec::new(), sources: code.sources.to_vec() };
+        let mut outside = Outside { sources: code.sources.to_vec(), ..Outside::default() };
         let constants = bytecode::write_constants(code.constants, &mut outside).ok_or(OBJECTS)?;
         let outside = Constants::of(outside)?;
         let (version, elements) = (code.version.to_le_bytes(), outside.digest()?);
@@ -79,8 +79,9 @@ impl Keeper {
         Ok(Place { cache: Arc::clone(&self.cache), key, name, constants: outside })
     }
 
-    fn found(&self, place: &Place, outside: &Outside) {
-        let (cache, name, outside) = (Arc::clone(&self.cache), place.name.clone(), outside.clone());
+    fn found(&self, place: &Place, outside: &Outside, module: &Module) {
+        let (cache, name) = (Arc::clone(&self.cache), place.name.clone());
+        let outside = Outside { lists: bytecode::lists_of(module), ..outside.clone() };
         *self.origin.borrow_mut() = Some(Origin { cache, key: place.key, name, outside });
     }
 }
@@ -97,7 +98,7 @@ impl Compiled for Keeper {
         let there =
             place.read(|(), bytes, outside| Some((bytecode::read_module(bytes, outside)?, outside.clone())));
         if let Some((module, outside)) = there {
-            self.found(&place, &outside);
+            self.found(&place, &outside, &module);
             return Ok(module);
         }
         let since = Moment::now();
@@ -111,7 +112,7 @@ impl Compiled for Keeper {
         // found by names.
         Ok(match kept {
             Ok(read) => {
-                self.found(&place, &outside);
+                self.found(&place, &outside, &read);
                 read
             }
             Err(why) => {
