@@ -71,22 +71,28 @@ pub(super) fn fill(
     layout.refuse_overlap()?;
     let wanted = Draw { dtype: target.dtype(), count: target.numel(), dense: target.is_contiguous() };
     let numbers = a.run.with_generator(|g| draw(g, &wanted))?;
-    crate::dispatch_dtype!(target.dtype(), T => write_in_memory_order(&target, numbers.iter().map(|x| T::from_scalar(Scalar::Float(*x)))))
+    write_floats(&target, &numbers)
 }
 
-/// Writes elements in the order in which they lie in memory.
-pub(super) fn write_in_memory_order<T: Element>(
-    target: &Tensor,
-    elements: impl Iterator<Item = T>,
-) -> Result<()> {
-    target.write::<T, _>(|storage, layout| {
-        let mut elements = elements;
+/// Apart from what draws, for each of which that is compiled.
+fn write_floats(target: &Tensor, numbers: &[f64]) -> Result<()> {
+    write_all(target, numbers.iter().map(|x| Scalar::Float(*x)))
+}
+
+/// Writes whole numbers in the order in which elements lie in memory.
+pub(super) fn write_ints(target: &Tensor, numbers: &[i64]) -> Result<()> {
+    write_all(target, numbers.iter().map(|x| Scalar::Int(*x)))
+}
+
+fn write_all(target: &Tensor, numbers: impl Iterator<Item = Scalar>) -> Result<()> {
+    crate::dispatch_dtype!(target.dtype(), T => target.write::<T, _>(|storage, layout| {
+        let mut numbers = numbers;
         Walk::writing(layout).for_each_index(|at| {
-            if let Some(x) = elements.next() {
-                storage[at] = x;
+            if let Some(x) = numbers.next() {
+                storage[at] = T::from_scalar(x);
             }
         });
-    })
+    }))
 }
 
 /// A complex tensor as one of its real and imaginary parts, in a dimension more.

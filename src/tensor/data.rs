@@ -188,25 +188,28 @@ impl Snapshot {
     }
 }
 
-/// Compiled for each pair of types: the loop alone.
-fn cast_all<S: Element, T: Element>(from: &[S]) -> Result<Scratch<T>> {
-    let mut out = memory::filled(from.len(), T::zeroed())?;
-    cast_row(from, &mut out);
-    Ok(out)
+/// Converts as many elements as both slices have, of one length. Of all that converts, this alone is compiled for each pair of types.
+pub fn cast_row<S: Element, T: Element>(from: &[S], to: &mut [T]) {
+    let types = (S::DTYPE, T::DTYPE);
+    if from.len() != to.len() || !cast_bytes(types, bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to))
+    {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = T::from_scalar(from.to_scalar()));
+    }
 }
 
-/// Converts as many elements as both slices have, of one length; half precision by the machine's own instructions.
-pub fn cast_row<S: Element, T: Element>(from: &[S], to: &mut [T]) {
-    match (S::DTYPE, T::DTYPE) {
-        (DType::F32, DType::F16) if from.len() == to.len() => {
+/// Converts elements of the first type to the second, as many of each, where that is faster than by way of a scalar, which takes a
+/// branch for each element: by the widest vectors, and half precision by the machine's own instructions. Compiled once, and not for
+/// each pair of types.
+fn cast_bytes(types: (DType, DType), from: &[u8], to: &mut [u8]) -> bool {
+    match types {
+        (DType::F32, DType::F16) => {
             let to: &mut [f16] = bytemuck::cast_slice_mut(to);
             to.convert_from_f32_slice(bytemuck::cast_slice(from));
         }
-        (DType::F16, DType::F32) if from.len() == to.len() => {
+        (DType::F16, DType::F32) => {
             let from: &[f16] = bytemuck::cast_slice(from);
             from.convert_to_f32_slice(bytemuck::cast_slice_mut(to));
         }
-        // By way of a scalar these take a branch for each element.
         (DType::F32, DType::I32) => truncate(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to)),
         (DType::F32, DType::F64) => each(from, to, |x: f32| f64::from(x)),
         (DType::F64, DType::F32) => each(from, to, |x: f64| x as f32),
@@ -224,12 +227,13 @@ pub fn cast_row<S: Element, T: Element>(from: &[S], to: &mut [T]) {
         (DType::Bool, DType::F32) => each(from, to, |x: u8| f32::from(u8::from(x != 0))),
         (DType::Bool, DType::I32) => each(from, to, |x: u8| i32::from(x != 0)),
         (DType::Bool, DType::I64) => each(from, to, |x: u8| i64::from(x != 0)),
-        _ => to.iter_mut().zip(from).for_each(|(to, from)| *to = T::from_scalar(from.to_scalar())),
+        _ => return false,
     }
+    true
 }
 
-/// Converts elements that are these numbers in memory, by the widest vectors of the machine.
-fn each<S: Element, T: Element, A: Pod, B: Pod>(from: &[S], to: &mut [T], convert: impl Fn(A) -> B) {
+/// Converts elements that are these numbers in memory.
+fn each<A: Pod, B: Pod>(from: &[u8], to: &mut [u8], convert: impl Fn(A) -> B) {
     let (from, to): (&[A], &mut [B]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
     pulp::Arch::new().dispatch(
         #[inline(always)]
@@ -284,6 +288,13 @@ impl Tensor {
         Ok(run(elements_of_mut(&mut bytes), &meta.layout))
     }
 
+    /// Opens the storage for writing as bytes.
+    pub(super) fn write_bytes(&self, run: &mut dyn FnMut(&mut [u8])) -> Result<()> {
+        let meta = self.snapshot();
+        run(&mut meta.opened_for_writing(meta.dtype)?);
+        Ok(())
+    }
+
     /// The elements in logical order, which must be of type `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.elements().map(Scratch::into_vec)
@@ -308,9 +319,14 @@ impl Tensor {
             return self
                 .read::<u64, _>(|view| view.converted(|x| T::from_scalar(Scalar::Float(x as f64))))?;
         }
-        dispatch_dtype!(self.dtype(), S => {
-            self.read::<S, _>(|view| cast_all::<S, T>(&view.to_dense()?))?
-        })
+        let mut out = memory::filled(self.numel(), T::zeroed())?;
+        dispatch_dtype!(self.dtype(), S => self.in_order::<S>(&mut |from| cast_row(from, &mut out)))?;
+        Ok(out)
+    }
+
+    /// Shows the elements in logical order.
+    fn in_order<T: Element>(&self, show: &mut dyn FnMut(&[T])) -> Result<()> {
+        self.read::<T, _>(|view| view.to_dense().map(|elements| show(&elements)))?
     }
 
     /// The elements in logical order as scalars of the widest type of their kind.

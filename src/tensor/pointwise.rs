@@ -270,33 +270,37 @@ pub fn side_by_side(layout: &Layout, start: usize, count: usize) -> Option<usize
 
 /// Applies a function to each element; the result has the layout that elementwise ops give.
 pub fn map1<S: Element, T: Element>(x: &Tensor, f: impl Fn(S) -> T + Sync) -> Result<Tensor> {
-    map_rows(x, &|row: &[S], out: &mut [T]| out.iter_mut().zip(row).for_each(|(o, x)| *o = f(*x)))
+    map_rows(x, T::DTYPE, &|row: &[S], out| {
+        let out: &mut [T] = bytemuck::cast_slice_mut(out);
+        out.iter_mut().zip(row).for_each(|(o, x)| *o = f(*x));
+    })
 }
 
-/// As [`map1`], by rows of elements and of results of equal lengths. Compiled once for each pair of types, however many functions
-/// there are: `apply` has the loop alone.
-pub fn map_rows<S: Element, T: Element>(
+/// As [`map1`], by rows of elements and of the bytes of as many results of a dtype. Compiled once for each type of elements, however
+/// many functions there are: `apply` has the loop alone.
+pub fn map_rows<S: Element>(
     x: &Tensor,
-    apply: &(dyn Fn(&[S], &mut [T]) + Sync),
+    dtype: DType,
+    apply: &(dyn Fn(&[S], &mut [u8]) + Sync),
 ) -> Result<Tensor> {
     let x = x.snapshot();
     let walk = Walk::new(std::slice::from_ref(&x.layout))?;
-    let result = walk.allocate(T::DTYPE)?;
-    let operand = &walk.operands[0];
+    let result = walk.allocate(dtype)?;
+    let (operand, size) = (&walk.operands[0], dtype.size());
     x.read::<S, _>(|x| {
-        result.write::<T, _>(|out, _| {
-            each_chunk(&mut out[..walk.numel], |start, out| match side_by_side(operand, start, out.len()) {
-                Some(at) => apply(&x.storage[at..at + out.len()], out),
-                None => {
-                    let mut row = [S::zeroed(); ROW];
-                    for (n, out) in out.chunks_mut(ROW).enumerate() {
-                        let row = &mut row[..out.len()];
-                        gather(x.storage, operand, start + n * ROW, row, std::convert::identity);
-                        apply(row, out);
-                    }
-                }
-            });
-        })
+        let work = |start: usize, out: &mut [u8]| {
+            let count = out.len() / size;
+            if let Some(at) = side_by_side(operand, start, count) {
+                return apply(&x.storage[at..at + count], out);
+            }
+            let mut row = [S::zeroed(); ROW];
+            for (n, out) in out.chunks_mut(ROW * size).enumerate() {
+                let row = &mut row[..out.len() / size];
+                gather(x.storage, operand, start + n * ROW, row, std::convert::identity);
+                apply(row, out);
+            }
+        };
+        result.write_bytes(&mut |out| each_chunk_of(size, &mut out[..walk.numel * size], &work))
     })??;
     Ok(result)
 }
@@ -327,11 +331,17 @@ pub fn map2<S: Element, T: Element>(x: &Tensor, y: &Tensor, f: impl Fn(S, S) -> 
 
 /// Calls `work` with stretches of a slice and where they start, on several threads if it is long.
 fn each_chunk<T: Send>(out: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
+    each_chunk_of(1, out, &work);
+}
+
+/// The same for elements that are several of a slice each.
+fn each_chunk_of<T: Send>(size: usize, out: &mut [T], work: &(dyn Fn(usize, &mut [T]) + Sync)) {
     const CHUNK: usize = 1 << 13;
-    if out.len() >= PARALLEL_THRESHOLD {
-        pool::chunks(out, CHUNK, |i, chunk| work(i * CHUNK, chunk));
+    let chunk = CHUNK * size;
+    if out.len() >= PARALLEL_THRESHOLD * size {
+        pool::chunks(out, chunk, |i, out| work(i * CHUNK, out));
     } else {
-        out.chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| work(i * CHUNK, chunk));
+        out.chunks_mut(chunk).enumerate().for_each(|(i, out)| work(i * CHUNK, out));
     }
 }
 

@@ -333,7 +333,7 @@ fn converted(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 fn convert_from<S: Element>(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
-    dispatch_dtype!(dtype, T => map_rows::<S, T>(tensor, &cast_row::<S, T>))
+    dispatch_dtype!(dtype, T => map_rows::<S>(tensor, dtype, &|row, out| cast_row::<S, T>(row, bytemuck::cast_slice_mut(out))))
 }
 
 /// Strides of a memory format: 0 row-major, 2 channels last, 3 channels last in three dimensions.

@@ -7,7 +7,7 @@ use super::random_ints::{any_number, between, limits, mantissa, onwards};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::draw::{
     Draw, DrawReal, bernoulli, deviation, each, empty_like, expect_default, fail, fill, make, normal,
-    rounded_to, scaled, uniform, write_in_memory_order,
+    rounded_to, scaled, uniform, write_ints,
 };
 use crate::dialects::generator::Generator;
 use crate::dialects::shapes::joins;
@@ -298,9 +298,7 @@ fn whole_numbers(
     target.layout().refuse_overlap()?;
     let (dtype, n) = (target.dtype(), target.numel());
     let drawn = a.run.with_generator(|g| (0..n).map(|_| draw(g, dtype)).scratch())?;
-    crate::dispatch_dtype!(dtype, T => {
-        write_in_memory_order(target, drawn.iter().map(|x| T::from_scalar(Scalar::Int(*x))))
-    })?;
+    write_ints(target, &drawn)?;
     one(target.clone())
 }
 
