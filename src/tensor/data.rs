@@ -210,23 +210,35 @@ fn cast_bytes(types: (DType, DType), from: &[u8], to: &mut [u8]) -> bool {
             let from: &[f16] = bytemuck::cast_slice(from);
             from.convert_to_f32_slice(bytemuck::cast_slice_mut(to));
         }
-        (DType::F32, DType::I32) => truncate(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to)),
+        (DType::BF16, DType::F32) => each(from, to, |x: u16| f32::from_bits(u32::from(x) << 16)),
+        (DType::F32, DType::BF16) => each(from, to, to_bf16),
+        (DType::F32, DType::I32) => truncate::<f32, i32>(from, to, |x| x),
+        (DType::F32, DType::I64) => truncate::<f32, i64>(from, to, i64::from),
+        (DType::F32, DType::U8) => truncate::<f32, u8>(from, to, |x| x as u8),
+        (DType::F64, DType::I32) => truncate::<f64, i32>(from, to, |x| x),
+        (DType::F64, DType::I64) => truncate::<f64, i64>(from, to, i64::from),
+        (DType::F64, DType::U8) => truncate::<f64, u8>(from, to, |x| x as u8),
         (DType::F32, DType::F64) => each(from, to, |x: f32| f64::from(x)),
         (DType::F64, DType::F32) => each(from, to, |x: f64| x as f32),
         (DType::I32, DType::F32) => each(from, to, |x: i32| x as f32),
         (DType::I64, DType::F32) => each(from, to, |x: i64| x as f32),
         (DType::U8, DType::F32) => each(from, to, |x: u8| f32::from(x)),
+        (DType::U8, DType::F64) => each(from, to, |x: u8| f64::from(x)),
         (DType::I32, DType::I64) => each(from, to, |x: i32| i64::from(x)),
         (DType::I64, DType::I32) => each(from, to, |x: i64| x as i32),
+        (DType::I64, DType::U8) => each(from, to, |x: i64| x as u8),
         (DType::U8, DType::I32) => each(from, to, |x: u8| i32::from(x)),
         (DType::U8, DType::I64) => each(from, to, |x: u8| i64::from(x)),
         (DType::F32, DType::Bool) => each(from, to, |x: f32| u8::from(x != 0.0)),
+        (DType::F64, DType::Bool) => each(from, to, |x: f64| u8::from(x != 0.0)),
         (DType::I32, DType::Bool) => each(from, to, |x: i32| u8::from(x != 0)),
         (DType::I64, DType::Bool) => each(from, to, |x: i64| u8::from(x != 0)),
         (DType::U8, DType::Bool) => each(from, to, |x: u8| u8::from(x != 0)),
         (DType::Bool, DType::F32) => each(from, to, |x: u8| f32::from(u8::from(x != 0))),
+        (DType::Bool, DType::F64) => each(from, to, |x: u8| f64::from(u8::from(x != 0))),
         (DType::Bool, DType::I32) => each(from, to, |x: u8| i32::from(x != 0)),
         (DType::Bool, DType::I64) => each(from, to, |x: u8| i64::from(x != 0)),
+        (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => return by_f32(types, from, to),
         _ => return false,
     }
     true
@@ -241,24 +253,69 @@ fn each<A: Pod, B: Pod>(from: &[u8], to: &mut [u8], convert: impl Fn(A) -> B) {
     );
 }
 
+/// Half precision has float32 for a way, as its scalars do: some elements at a time.
+fn by_f32((s, t): (DType, DType), from: &[u8], to: &mut [u8]) -> bool {
+    const SOME: usize = 512;
+    let mut floats = [0f32; SOME];
+    let mut parts = from.chunks(SOME * s.size()).zip(to.chunks_mut(SOME * t.size()));
+    parts.all(|(from, to)| {
+        let floats = &mut floats[..from.len() / s.size()];
+        cast_bytes((s, DType::F32), from, bytemuck::cast_slice_mut(floats))
+            && cast_bytes((DType::F32, t), bytemuck::cast_slice(floats), to)
+    })
+}
+
+/// The upper half, rounded to the nearest, ties to even.
+fn to_bf16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7FFF + ((bits >> 16) & 1));
+    let quiet = bits | 0x0040_0000;
+    ((if x.is_nan() { quiet } else { rounded }) >> 16) as u16
+}
+
 /// Elements that are examined together.
 const TOGETHER: usize = 64;
 
-/// As [`Scalar::to_i32`] does it of floats. Conversions that say what becomes of numbers that do not fit are done one by one; those of
-/// numbers that do fit by an addition, which leaves the number in the low bits.
-fn truncate(from: &[f32], to: &mut [i32]) {
-    /// 1.5 * 2^23.
-    const MAGIC: f32 = 12_582_912.0;
+/// A float that an addition truncates to an integer, if it is small.
+trait Truncated: Element {
+    fn is_small(self) -> bool;
+    /// The integer of a small one: it stands in the low bits once 1.5 * 2^23, or 2^52, is added.
+    fn small(self) -> i32;
+}
+
+impl Truncated for f32 {
+    fn is_small(self) -> bool {
+        self.abs() < 4_194_304.0
+    }
+    fn small(self) -> i32 {
+        const MAGIC: f32 = 12_582_912.0;
+        (self.trunc() + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i32
+    }
+}
+
+impl Truncated for f64 {
+    fn is_small(self) -> bool {
+        self.abs() < 2_147_483_648.0
+    }
+    fn small(self) -> i32 {
+        const MAGIC: f64 = 6_755_399_441_055_744.0;
+        (self.trunc() + MAGIC).to_bits() as i32
+    }
+}
+
+/// Converts floats to integers as scalars do: where all of some are small, by vectors. Conversions that say what becomes of numbers
+/// that do not fit are done one by one.
+fn truncate<A: Truncated, B: Element>(from: &[u8], to: &mut [u8], of_small: impl Fn(i32) -> B) {
+    let (from, to): (&[A], &mut [B]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
     pulp::Arch::new().dispatch(
         #[inline(always)]
         || {
             for (to, from) in to.chunks_mut(TOGETHER).zip(from.chunks(TOGETHER)) {
-                // No NaN is smaller.
-                if from.iter().fold(true, |all, x| all & (x.abs() < 4_194_304.0)) {
-                    let low = |x: &f32| (x.trunc() + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i32;
-                    to.iter_mut().zip(from).for_each(|(to, x)| *to = low(x));
+                // No NaN is small.
+                if from.iter().fold(true, |all, x| all & x.is_small()) {
+                    to.iter_mut().zip(from).for_each(|(to, x)| *to = of_small(x.small()));
                 } else {
-                    to.iter_mut().zip(from).for_each(|(to, x)| *to = Scalar::Float(f64::from(*x)).to_i32());
+                    to.iter_mut().zip(from).for_each(|(to, x)| *to = B::from_scalar(x.to_scalar()));
                 }
             }
         },
@@ -533,6 +590,7 @@ impl From<bool> for Bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::bf16;
 
     #[test]
     fn floats_become_integers_as_their_scalars_do() {
@@ -584,6 +642,9 @@ mod tests {
             all_rows::<S, i64>();
             all_rows::<S, u8>();
             all_rows::<S, Bool>();
+            all_rows::<S, f16>();
+            all_rows::<S, bf16>();
+            all_rows::<S, i16>();
         }
         to_all::<f32>();
         to_all::<f64>();
@@ -591,6 +652,28 @@ mod tests {
         to_all::<i64>();
         to_all::<u8>();
         to_all::<Bool>();
+        to_all::<f16>();
+        to_all::<bf16>();
+        to_all::<num_complex::Complex<f32>>();
+    }
+
+    /// Each bfloat16, and float32 on both sides of each middle of two.
+    #[test]
+    fn bfloat16_is_the_upper_half_of_float32() {
+        let all: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
+        let mut floats = vec![0f32; all.len()];
+        cast_row(&all, &mut floats);
+        let same = |x: f32, y: f32| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan());
+        assert!(all.iter().zip(&floats).all(|(x, y)| same(x.to_f32(), *y)));
+        for low in [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF] {
+            let wide: Vec<f32> = floats.iter().map(|x| f32::from_bits(x.to_bits() | low)).collect();
+            let mut back = vec![bf16::ZERO; wide.len()];
+            cast_row(&wide, &mut back);
+            assert!(
+                wide.iter().zip(&back).all(|(x, y)| bf16::from_f32(*x).to_bits() == y.to_bits()),
+                "{low}"
+            );
+        }
     }
 
     #[test]
