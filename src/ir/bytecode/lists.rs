@@ -29,6 +29,43 @@ pub fn lists_in(graph: &Graph) -> Vec<Attr> {
     found.lists
 }
 
+/// How far an attribute reaches: attributes within each other, and all that are in it, as often as they stand there.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Extent {
+    pub depth: usize,
+    pub count: usize,
+}
+
+impl Extent {
+    /// Of an attribute that was written or read, so that it nests no deeper than these do.
+    pub fn of(attr: &Attr) -> Extent {
+        let mut inside = Extent::default();
+        match attr {
+            Attr::List(all) | Attr::Tuple(all) => {
+                all.iter().for_each(|inner| inside.take_in(Extent::of(inner)))
+            }
+            Attr::Dict(pairs) => pairs.iter().for_each(|(key, value)| {
+                inside.take_in(Extent::of(key));
+                inside.take_in(Extent::of(value));
+            }),
+            Attr::Enum(parts) => inside.take_in(Extent::of(&parts.2)),
+            _ => {}
+        }
+        inside.around()
+    }
+
+    /// That of what holds it.
+    pub fn around(self) -> Extent {
+        Extent { depth: self.depth + 1, count: self.count.saturating_add(1) }
+    }
+
+    /// With something else beside it.
+    pub fn take_in(&mut self, other: Extent) {
+        self.depth = self.depth.max(other.depth);
+        self.count = self.count.saturating_add(other.count);
+    }
+}
+
 #[derive(Default)]
 struct Found {
     lists: Vec<Attr>,
@@ -47,6 +84,12 @@ impl Found {
     }
 
     fn attr(&mut self, attr: &Attr) {
+        if let Some(identity) = attr.identity() {
+            if !self.seen.insert(identity) {
+                return;
+            }
+            self.lists.push(attr.clone());
+        }
         match attr {
             Attr::Graph(graph) => self.graph(graph),
             Attr::Graphs(graphs) => graphs.iter().for_each(|graph| self.graph(graph)),
@@ -57,9 +100,6 @@ impl Found {
             }),
             Attr::Enum(parts) => self.attr(&parts.2),
             _ => {}
-        }
-        if attr.identity().is_some_and(|identity| self.seen.insert(identity)) {
-            self.lists.push(attr.clone());
         }
     }
 }

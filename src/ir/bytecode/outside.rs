@@ -8,6 +8,9 @@ use std::sync::Arc;
 /// Blocks, graphs, types and attributes within each other.
 pub(super) const MAX_DEPTH: usize = 100;
 
+/// Attributes in lists that stand where they stood before.
+pub(super) const MAX_REPEATED: usize = 1 << 20;
+
 /// What graphs refer to and their bytes do not hold. Writing adds what is not there yet.
 #[derive(Clone, Debug, Default)]
 pub struct Outside {

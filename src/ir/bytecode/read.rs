@@ -1,7 +1,8 @@
 //! From bytes to a graph. Trusts none of them: what is not there, does not fit, or is deeper than anything that is written, is no
 //! graph, and memory grows no faster than bytes are read.
 
-use super::outside::{MAX_DEPTH, Outside};
+use super::lists::Extent;
+use super::outside::{MAX_DEPTH, MAX_REPEATED, Outside};
 use super::types::*;
 use crate::diag::Span;
 use crate::ir::types::TupleNames;
@@ -25,8 +26,16 @@ pub(super) fn all_of<'a, T>(
     outside: &'a Outside,
     read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
 ) -> Option<T> {
-    let lists = outside.lists.clone();
-    let mut reader = Reader { rest: bytes, outside, symbols: Vec::new(), types: Vec::new(), lists, depth: 0 };
+    let mut reader = Reader {
+        rest: bytes,
+        outside,
+        symbols: Vec::new(),
+        types: Vec::new(),
+        lists: outside.lists.iter().map(|list| (list.clone(), Extent::of(list))).collect(),
+        extent: Extent::default(),
+        repeated: 0,
+        depth: 0,
+    };
     let found = read(&mut reader)?;
     reader.rest.is_empty().then_some(found)
 }
@@ -36,7 +45,11 @@ pub(super) struct Reader<'a> {
     outside: &'a Outside,
     symbols: Vec<Symbol>,
     types: Vec<Type>,
-    lists: Vec<Attr>,
+    lists: Vec<(Attr, Extent)>,
+    /// Of the attributes that were read within the present one.
+    extent: Extent,
+    /// Attributes in lists that stood there again: a few bytes could name lists of lists that take forever to walk through.
+    repeated: usize,
     depth: usize,
 }
 
@@ -190,14 +203,26 @@ impl<'a> Reader<'a> {
 
     pub(super) fn attr(&mut self) -> Option<Attr> {
         let tag = self.number()?;
-        if tag == SAME {
+        let mut around = std::mem::take(&mut self.extent);
+        let attr = if tag == SAME {
             let n = self.index()?;
-            return self.lists.get(n).cloned();
-        }
-        let attr = self.deeper(|reader| reader.attr_inside(tag))?;
-        if attr.identity().is_some() {
-            self.lists.push(attr.clone());
-        }
+            let (attr, extent) = self.lists.get(n)?.clone();
+            self.repeated = self.repeated.saturating_add(extent.count);
+            if self.depth + extent.depth > MAX_DEPTH || self.repeated > MAX_REPEATED {
+                return None;
+            }
+            self.extent = extent;
+            attr
+        } else {
+            let attr = self.deeper(|reader| reader.attr_inside(tag))?;
+            self.extent = self.extent.around();
+            if attr.identity().is_some() {
+                self.lists.push((attr.clone(), self.extent));
+            }
+            attr
+        };
+        around.take_in(self.extent);
+        self.extent = around;
         Some(attr)
     }
 

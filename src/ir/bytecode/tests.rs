@@ -141,6 +141,25 @@ fn a_list_is_one_object_wherever_it_stands() {
     assert!(read_module(&bytes, &Outside { lists: Vec::new(), ..outside }).is_none());
 }
 
+/// A list in a list in a list, each of them by the number of the one before.
+#[test]
+fn lists_of_lists_by_number_are_bounded() {
+    let nested = |times: usize, levels: usize| {
+        let mut graph = Graph::new();
+        let root = graph.root();
+        let mut list = Attr::List([Attr::None].into());
+        for _ in 0..levels {
+            let op = graph.emit(root, Symbol::new("prim::Constant"), &[], &[]);
+            graph.set_attr(op, "value", list.clone());
+            list = Attr::List(vec![list; times].into());
+        }
+        let mut outside = Outside::default();
+        write(&graph, &mut outside).and_then(|bytes| read(&bytes, &outside))
+    };
+    assert!(nested(1, 90).is_some() && nested(1, 200).is_none(), "deep");
+    assert!(nested(2, 16).is_some() && nested(2, 60).is_none(), "wide");
+}
+
 #[test]
 fn differences_are_functions_or_more() {
     let before = module(MODULE);
