@@ -4,9 +4,9 @@
 #![allow(unsafe_code, reason = "vector loads and stores; `Line::fits` proves them inside their slices")]
 #![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
 
-use super::epilogue::{Column, Epilogue, spans};
+use super::epilogue::{Column, Epilogue, Finish, spans};
 use super::shape::{ConvShape, Images, Plane};
-use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
+use super::vector::{Isa, LANES, Lanes, Work, apart, read_some, with, write_some};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::{Scratch, memory, pool};
 use std::ops::Range;
@@ -130,12 +130,14 @@ impl Work for Line<'_> {
         unsafe {
             match (s.kernel[1], s.stride[1], s.dilation[1]) {
                 (3, 1, 1) if wide_registers => self.tiles::<L, WIDE, 3, 1>(l),
-                (3, 2, 1) => self.tiles::<L, NARROW, 3, 2>(l),
                 (5, 1, 1) if wide_registers => self.tiles::<L, WIDE, 5, 1>(l),
-                (5, 2, 1) => self.tiles::<L, NARROW, 5, 2>(l),
                 (7, 1, 1) if wide_registers => self.tiles::<L, WIDE, 7, 1>(l),
+                // Tiles of plain loops are not kept in registers, and are as long to compile as all others together.
+                _ if l.isa() == Isa::Portable => self.any_window(l),
                 (3, 1, 1) => self.tiles::<L, NARROW, 3, 1>(l),
+                (3, 2, 1) => self.tiles::<L, NARROW, 3, 2>(l),
                 (5, 1, 1) => self.tiles::<L, NARROW, 5, 1>(l),
+                (5, 2, 1) => self.tiles::<L, NARROW, 5, 2>(l),
                 (7, 1, 1) => self.tiles::<L, NARROW, 7, 1>(l),
                 _ => self.any_window(l),
             }
@@ -265,24 +267,18 @@ impl Line<'_> {
         let column = Column::of(l, j.epilogue, channel, count);
         let out = self.out.as_mut_ptr().wrapping_add(at * j.pitch + channel);
         // A tile may be wider than the line.
-        let results = j.result[1] - at;
-        if column.is_simple(j.epilogue) {
-            for p in 0..P {
-                if p >= results {
-                    return;
-                }
-                // SAFETY: the caller's promise.
-                unsafe { write_some(l, out.add(p * j.pitch), count, column.simple(l, sums[p])) };
-            }
-            return;
-        }
+        let results = P.min(j.result[1] - at);
         for p in 0..P {
             if p >= results {
-                return;
+                break;
             }
-            let y = column.finish(l, j.epilogue, sums[p], self.pixel + at + p);
+            // SAFETY: the caller's promise.
+            unsafe { write_some(l, out.add(p * j.pitch), count, column.begin(l, sums[p])) };
+        }
+        if !column.is_simple() {
+            let first = (self.pixel + at, channel);
             // SAFETY: as above.
-            unsafe { write_some(l, out.add(p * j.pitch), count, y) };
+            apart(l, unsafe { Finish::of_tile(j.epilogue, first, out, [results, count], j.pitch) });
         }
     }
 

@@ -1,8 +1,12 @@
 //! What happens to the sums of a layer before they are stored, in this order: the layer's own bias, an inference batch norm,
 //! a residual added before the activation, the activation, a residual added after it. Knows channels, no layers.
+#![allow(
+    unsafe_code,
+    reason = "rows of tiles go through pointers; `Finish::of_tile` is promised that they are in bounds"
+)]
 
 use super::math;
-use super::vector::{Lanes, Work};
+use super::vector::{LANES, Lanes, Work, read_some, write_some};
 use crate::diag::{Diagnostic, Result};
 
 /// A function of each result, PyTorch's in value, NaN and signs of zero.
@@ -141,10 +145,10 @@ pub(super) struct Column<V> {
     bias: V,
     scale: V,
     shift: V,
-    /// Bounds that do what the activation does, unless it is another function.
+    /// Bounds that do all the rest, unless there is a residual or another function.
     low: V,
     high: V,
-    curved: bool,
+    simple: bool,
     first: usize,
     count: usize,
 }
@@ -166,39 +170,30 @@ impl<V: Copy> Column<V> {
             scale = l.load_some(&by[first..first + count], 0.0);
             shift = l.load_some(&then[first..first + count], 0.0);
         }
-        let bounds = epilogue.activation.bounds();
+        let bounds = epilogue.activation.bounds().filter(|_| epilogue.residual.is_none());
         let (low, high) = bounds.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
-        let (low, high, curved) = (l.splat(low), l.splat(high), bounds.is_none());
-        Column { bias, scale, shift, low, high, curved, first, count }
+        let (low, high, simple) = (l.splat(low), l.splat(high), bounds.is_some());
+        Column { bias, scale, shift, low, high, simple, first, count }
     }
 
     /// What the epilogue makes of a pixel's sums.
     #[inline(always)]
     pub(super) fn finish<L: Lanes<V = V>>(&self, l: L, epilogue: &Epilogue<'_>, sums: V, pixel: usize) -> V {
-        let x = self.moved(l, sums);
-        if self.is_simple(epilogue) { self.bounded(l, x) } else { self.rest(l, epilogue, x, pixel) }
+        let x = self.begin(l, sums);
+        if self.simple { x } else { self.rest(l, epilogue, x, pixel) }
     }
 
-    /// Whether `simple` does all there is to do.
+    /// Whether [`Column::begin`] does all there is to do; else there is a residual or a function left.
     #[inline(always)]
-    pub(super) fn is_simple(&self, epilogue: &Epilogue<'_>) -> bool {
-        epilogue.residual.is_none() && !self.curved
+    pub(super) fn is_simple(&self) -> bool {
+        self.simple
     }
 
-    /// What an epilogue without residual makes of sums, whose activation is bounds.
+    /// Bias, batch norm, and bounds where there is no more to do.
     #[inline(always)]
-    pub(super) fn simple<L: Lanes<V = V>>(&self, l: L, sums: V) -> V {
-        self.bounded(l, self.moved(l, sums))
-    }
-
-    #[inline(always)]
-    fn moved<L: Lanes<V = V>>(&self, l: L, sums: V) -> V {
-        l.fma(l.add(sums, self.bias), self.scale, self.shift)
-    }
-
-    #[inline(always)]
-    fn bounded<L: Lanes<V = V>>(&self, l: L, x: V) -> V {
-        l.at_most(self.high, l.at_least(self.low, x))
+    pub(super) fn begin<L: Lanes<V = V>>(&self, l: L, sums: V) -> V {
+        let moved = l.fma(l.add(sums, self.bias), self.scale, self.shift);
+        l.at_most(self.high, l.at_least(self.low, moved))
     }
 
     #[inline(always)]
@@ -213,27 +208,90 @@ impl<V: Copy> Column<V> {
     }
 }
 
-/// Applies an activation to rows of stored sums, and what is added after it.
-pub(super) struct Finish<'a, 'r> {
+/// Applies an activation to rows of stored sums, and adds what is added before or after it. Tiles of sums are compiled for each size:
+/// as work of its own ([`apart`](super::vector::apart)) the functions are compiled once for all of them.
+pub(super) struct Finish<'a> {
     pub activation: Activation,
-    /// The row, and what is added to it.
-    pub row: &'a mut [f32],
-    pub residual: Option<&'r [f32]>,
+    /// The first row's first sum, how many columns of how many rows there are, and floats from row to row.
+    pub sums: *mut f32,
+    pub rows: usize,
+    pub columns: usize,
+    pub pitch: usize,
+    /// What is added, from the first row's first column on.
+    pub residual: Option<Residual<'a>>,
 }
 
-impl Work for Finish<'_, '_> {
+impl<'a> Finish<'a> {
+    /// For a tile whose first row and column have these numbers in the whole result.
+    ///
+    /// # Safety
+    /// The rows of sums must be in bounds, and written by nothing else, until the work is done.
+    pub unsafe fn of_tile(
+        epilogue: &Epilogue<'a>,
+        (pixel, column): (usize, usize),
+        sums: *mut f32,
+        [rows, columns]: [usize; 2],
+        pitch: usize,
+    ) -> Finish<'a> {
+        let residual =
+            epilogue.residual.map(|r| Residual { values: &r.values[pixel * r.pitch + column..], ..r });
+        Finish { activation: epilogue.activation, sums, rows, columns, pitch, residual }
+    }
+}
+
+impl Work for Finish<'_> {
     type Out = ();
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) {
-        let mut at = 0;
-        for part in self.row.chunks_mut(super::vector::LANES) {
-            let mut v = self.activation.apply(l, l.load_some(part, 0.0));
-            if let Some(residual) = self.residual {
-                v = l.add(v, l.load_some(&residual[at..at + part.len()], 0.0));
+        // A loop for each function: what it needs stays in registers.
+        macro_rules! loops {
+            ($($function:pat => $same:expr),*) => {
+                match self.activation {
+                    $($function => self.each(l, #[inline(always)] |x| $same.apply(l, x)),)*
+                }
+            };
+        }
+        use Activation as A;
+        loops!(
+            A::None => A::None,
+            A::Relu => A::Relu,
+            A::Clamp(low, high) => A::Clamp(low, high),
+            A::Silu => A::Silu,
+            A::HardSwish => A::HardSwish,
+            A::HardSigmoid => A::HardSigmoid,
+            A::Sigmoid => A::Sigmoid,
+            A::Gelu => A::Gelu,
+            A::GeluTanh => A::GeluTanh,
+            A::Tanh => A::Tanh,
+            A::LeakyRelu(slope) => A::LeakyRelu(slope)
+        );
+    }
+}
+
+impl Finish<'_> {
+    /// Replaces each sum by what a function makes of it, with the residual before or after it.
+    #[inline(always)]
+    fn each<L: Lanes>(&self, l: L, function: impl Fn(L::V) -> L::V) {
+        for row in 0..self.rows {
+            // The residual's row must be there.
+            let residual = self.residual.map(|r| (&r.values[row * r.pitch..][..self.columns], r.after));
+            for at in (0..self.columns).step_by(LANES) {
+                let count = LANES.min(self.columns - at);
+                let sums = self.sums.wrapping_add(row * self.pitch + at);
+                // SAFETY: the promise of who made the work; the residual was looked at above.
+                unsafe {
+                    let x = read_some(l, sums, count);
+                    let y = match residual {
+                        None => function(x),
+                        Some((values, after)) => {
+                            let other = read_some(l, values.as_ptr().add(at), count);
+                            if after { l.add(function(x), other) } else { function(l.add(x, other)) }
+                        }
+                    };
+                    write_some(l, sums, count, y);
+                }
             }
-            at += part.len();
-            l.store_some(part, v);
         }
     }
 }

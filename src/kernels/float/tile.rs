@@ -7,7 +7,7 @@
 
 use super::epilogue::{Epilogue, Finish, spans};
 use super::transpose::Transpose;
-use super::vector::{InRegisters, Isa, LANES, Lanes, Work, read_some, with, write_some};
+use super::vector::{InRegisters, Isa, LANES, Lanes, Work, apart, read_some, with, write_some};
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lines::{CACHE_LINE, Lines};
 use crate::resources::{Scratch, memory, pool};
@@ -571,7 +571,9 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize, const LONG: bool>(l:
         }
         put(l, t, &sums);
         if let Some(epilogue) = t.epilogue.filter(|e| e.activation.bounds().is_none()) {
-            curve(l, t, epilogue);
+            // What is added before the activation is in the sums.
+            let rest = Epilogue { residual: epilogue.residual.filter(|r| r.after), ..*epilogue };
+            apart(l, Finish::of_tile(&rest, (t.pixel, t.column), t.out, [M, t.columns], t.pitch));
         }
     }
 }
@@ -657,20 +659,5 @@ unsafe fn add_rows<L: Lanes, const M: usize, const N: usize>(
                 sums[i][j] = l.add(sums[i][j], x);
             }
         }
-    }
-}
-
-/// Applies other functions to the stored sums of a tile.
-///
-/// # Safety
-/// As [`InRegisters::compute`].
-#[inline(always)]
-unsafe fn curve<L: Lanes>(l: L, t: &Tile<'_>, epilogue: &Epilogue<'_>) {
-    let after = epilogue.residual.filter(|r| r.after);
-    for i in 0..t.rows {
-        // SAFETY: the caller's promise; `Block::fits` has proved the residual's rows.
-        let row = unsafe { std::slice::from_raw_parts_mut(t.out.add(i * t.pitch), t.columns) };
-        let residual = after.map(|r| &r.values[(t.pixel + i) * r.pitch + t.column..][..t.columns]);
-        Finish { activation: epilogue.activation, row, residual }.run(l);
     }
 }

@@ -108,6 +108,8 @@ pub(super) trait Lanes: Copy + Send + Sync {
     /// The vector.
     type V: Copy;
 
+    /// The instructions that the value is a proof of.
+    fn isa(self) -> Isa;
     /// Most rows of a tile: as many as fill the registers.
     fn rows(self) -> usize;
     /// Computes a tile.
@@ -292,20 +294,33 @@ pub(super) fn with<W: Work>(isa: Isa, work: W) -> W::Out {
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { with_avx2(work) },
-        Isa::Portable => work.run(Portable),
+        Isa::Portable => with_portable(work),
     }
+}
+
+/// Does work in a function of its own: what is large, and called from many places that each are compiled.
+#[inline(always)]
+pub(super) fn apart<L: Lanes, W: Work>(l: L, work: W) -> W::Out {
+    with(l.isa(), work)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
+#[inline(never)]
 fn with_avx512<W: Work>(work: W) -> W::Out {
     work.run(Avx512(()))
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
+#[inline(never)]
 fn with_avx2<W: Work>(work: W) -> W::Out {
     work.run(Avx2(()))
+}
+
+#[inline(never)]
+fn with_portable<W: Work>(work: W) -> W::Out {
+    work.run(Portable)
 }
 
 /// AVX-512 is there.
@@ -327,6 +342,10 @@ pub(super) struct Portable;
 impl Lanes for Avx512 {
     type V = __m512;
 
+    #[inline(always)]
+    fn isa(self) -> Isa {
+        Isa::Avx512
+    }
     #[inline(always)]
     fn rows(self) -> usize {
         // More would not be faster, and rows that lie a multiple of pages apart would meet in the same lines of the cache.
@@ -499,6 +518,10 @@ impl Lanes for Avx2 {
     type V = [__m256; 2];
 
     #[inline(always)]
+    fn isa(self) -> Isa {
+        Isa::Avx2
+    }
+    #[inline(always)]
     fn rows(self) -> usize {
         6
     }
@@ -608,6 +631,10 @@ fn lanes(f: impl Fn(usize) -> f32) -> [f32; LANES] {
 impl Lanes for Portable {
     type V = [f32; LANES];
 
+    #[inline(always)]
+    fn isa(self) -> Isa {
+        Isa::Portable
+    }
     #[inline(always)]
     fn rows(self) -> usize {
         2
