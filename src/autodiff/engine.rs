@@ -226,7 +226,25 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Adds a gradient to a tensor's `grad`.
+    /// Adds a gradient to a leaf's `grad`: to the very tensor, so that all that have it see the sum, unless the sum is to be
+    /// differentiated itself.
+    fn add_to_leaf(&self, leaf: &Tensor, gradient: Tensor) -> Result<()> {
+        match leaf.grad() {
+            Some(former) if !self.wanted.create => {
+                let values = vec![Value::Tensor(former), Value::Tensor(gradient)];
+                self.run.function("a helper of differentiation", ADD, values).map(drop)
+            }
+            None if self.wanted.create => {
+                let copy =
+                    self.run.function("a helper of differentiation", CLONE, vec![Value::Tensor(gradient)])?;
+                leaf.set_grad(Some(copy.to_tensor()?.clone()));
+                Ok(())
+            }
+            _ => self.add_to(leaf, gradient),
+        }
+    }
+
+    /// Adds a gradient to a tensor's `grad`, which becomes another tensor.
     fn add_to(&self, tensor: &Tensor, gradient: Tensor) -> Result<()> {
         let total = match tensor.grad() {
             Some(former) => sum(Some(former), gradient, self.run)?,
@@ -242,7 +260,7 @@ impl<'a> Engine<'a> {
     fn accumulate(&mut self) -> Result<()> {
         for (_, (leaf, gradient)) in std::mem::take(&mut self.sums) {
             if let Some(gradient) = gradient {
-                self.add_to(&leaf, gradient)?;
+                self.add_to_leaf(&leaf, gradient)?;
             }
         }
         Ok(())
@@ -505,8 +523,9 @@ impl<'a> Engine<'a> {
 const REAL: &str = "def real(g: Tensor):\n    return torch.real(g)\n";
 const SUM_TO: &str = "def sum_to(g: Tensor, size: List[int]):\n    return g.sum_to_size(size)\n";
 const CAST: &str = "def cast(g: Tensor, dtype: int):\n    return g.to(dtype)\n";
+const CLONE: &str = "def copied(g: Tensor):\n    return g.clone()\n";
 const SUM: &str = "def sum(a: Tensor, b: Tensor):\n    return a + b\n";
-/// The same into memory that nothing else has.
+/// The same into the memory of the first.
 const ADD: &str = "def add(a: Tensor, b: Tensor):\n    return a.add_(b)\n";
 
 /// The gradient of a base as its storage lies: one dimension.

@@ -78,6 +78,9 @@ pub enum OutRule {
     Input,
     /// bool and uint8, for results that are truth values.
     Truth,
+    /// The result's only; a refusal of the op's own, in which `{from}` and `{to}` are names of dtypes, and `{narrow}` says whether the
+    /// result is of int32.
+    Says(&'static str),
 }
 
 impl OutRule {
@@ -111,6 +114,10 @@ impl OutRule {
                 let name = name.trim_start_matches("aten::");
                 format!("{name} only supports bool tensor for result, got: {}", to.type_name())
             }
+            OutRule::Says(text) if from != to => text
+                .replace("{from}", from.type_name())
+                .replace("{to}", to.type_name())
+                .replace("{narrow}", if from == DType::I32 { "True" } else { "False" }),
             // Never down a kind: no complex to real, no float to integer, nothing but bool to bool.
             OutRule::Cast
                 if (from.is_complex() && !to.is_complex())

@@ -9,7 +9,7 @@ use super::op_def::declared;
 use super::{Args, CustomClass, Effects, Family, Op, OpDef, Outputs, Variant};
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::ir::{Symbol, parse_schema};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -90,13 +90,17 @@ impl Registry {
         self.derived = Derived::default();
     }
 
-    /// Adds the schemas that have no row, after those that have one.
+    /// Adds the schemas that have no row, and puts overloads in PyTorch's order; those that PyTorch has not follow.
     pub(super) fn declare_all(&mut self) {
         self.changed();
         let built: HashSet<String> = self.iter().map(|op| op.full_name().to_string()).collect();
         for text in SCHEMAS.lines().filter(|text| !built.contains(full_name(text))) {
             let op = Op::new(declared(text), Cow::Borrowed(text), Variant::Plain);
             self.ops.entry(op.name()).or_default().push(op);
+        }
+        let places: HashMap<&str, usize> = SCHEMAS.lines().map(full_name).zip(0..).collect();
+        for overloads in self.ops.values_mut().filter(|overloads| overloads.len() > 1) {
+            overloads.sort_by_key(|op| places.get(op.full_name()).copied().unwrap_or(usize::MAX));
         }
     }
 

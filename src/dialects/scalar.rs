@@ -8,6 +8,7 @@
 //! Floats of 16 bits are computed as float32 and rounded when stored. Integers wrap.
 
 use crate::tensor::{DType, Scalar, promote_types};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A value of a program.
@@ -229,6 +230,8 @@ pub struct Program {
     statics: Vec<Static>,
     /// The common dtype of the operands of the op that is being added.
     common: Option<DType>,
+    /// Its operands that are tensors with dimensions, in their common dtype: no kernel takes these as they were before.
+    rounded: SmallVec<[Sv; 4]>,
 }
 
 impl Program {
@@ -275,6 +278,11 @@ impl Program {
     /// Sets the common dtype of the operands of the op that is added next.
     pub fn set_common(&mut self, common: DType) {
         self.common = Some(common);
+    }
+
+    /// Sets which operands of the op that is added next are tensors with dimensions, in their common dtype.
+    pub fn set_rounded(&mut self, rounded: SmallVec<[Sv; 4]>) {
+        self.rounded = rounded;
     }
 
     /// The dtype that operands had before they were converted to the dtype of computation: their common one.
@@ -444,6 +452,9 @@ impl Program {
         let dtype = self.dtype(x);
         let Inst::Convert(narrow) = self.insts[x.index()].0 else { return x };
         let Inst::Convert(source) = self.insts[narrow.index()].0 else { return x };
+        if self.rounded.contains(&narrow) {
+            return x;
+        }
         if matches!(self.dtype(narrow), DType::F16 | DType::BF16) { self.convert(source, dtype) } else { x }
     }
 

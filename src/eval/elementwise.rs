@@ -27,9 +27,11 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
     let call = Call::new(op, values)?;
     call.refuse_overlap()?;
     let compiled = compile_cached(op, &call).or_else(|refused| {
-        // Kernels name themselves in what they refuse; PyTorch comes to them after sizes are known to fit.
+        // Kernels name themselves in what they refuse; PyTorch comes to them after sizes are known to fit, and the result what is
+        // written.
         if refused.report().message.starts_with('"') {
             call.walk(op)?;
+            call.check_written(op)?;
         }
         Err(refused)
     })?;
@@ -207,6 +209,20 @@ impl Call<'_> {
         }
     }
 
+    /// Fails if what is written is not of a dtype that the result can have, for an op that does not take its operands.
+    fn check_written(&self, op: &Op) -> Result<()> {
+        let (rule, target) = match self.target {
+            Target::New => return Ok(()),
+            Target::InPlace(target) => (op.def().inplace_rule, target),
+            Target::Out(target) => (op.def().out_rule, target),
+        };
+        let promoting = promoting(&op.schema()?.arguments, self.kinds.iter().copied());
+        match dtypes(promotion(op.def(), &self.statics), &promoting) {
+            Some((_, result)) => rule.check(op.name().as_str(), result, target.dtype()),
+            None => Ok(()),
+        }
+    }
+
     /// Fails if what is written shares memory with an operand that lies differently in it.
     fn refuse_overlap(&self) -> Result<()> {
         let (Target::InPlace(target) | Target::Out(target)) = self.target else { return Ok(()) };
@@ -307,18 +323,8 @@ pub fn emit_elementwise(
         return Err(Diagnostic::unsupported(format!("{} has no elementwise meaning", op.name())));
     };
     let arguments = &op.schema()?.arguments;
-    let roles = arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static));
-    let has_others = arguments.iter().skip(1).any(|a| matches!(role(a), Role::Tensor));
-    let promoting: SmallVec<[OperandKind; 4]> = roles
-        .zip(operands)
-        .filter(|(a, _)| promotes(a) && !(has_others && a.name == "condition"))
-        .filter_map(|(_, operand)| operand.map(|(_, kind)| kind))
-        .collect();
-    let promote = match (def.promote, statics.first()) {
-        (Promote::Rounding, Some(Static::None) | None) => Promote::Float,
-        (Promote::Rounding, _) => Promote::Common,
-        (promote, _) => promote,
-    };
+    let promoting = promoting(arguments, operands.iter().map(|operand| operand.map(|(_, kind)| kind)));
+    let promote = promotion(def, &statics);
     let ranked = |kind: &OperandKind| match *kind {
         OperandKind::Dims(d) => (d, Rank::Dims),
         OperandKind::Zero(d) => (d, Rank::Zero),
@@ -334,6 +340,7 @@ pub fn emit_elementwise(
     program.set_statics(statics);
     program.set_common(common);
     let mut converted: SmallVec<[Sv; 4]> = SmallVec::new();
+    let mut rounded = SmallVec::new();
     for operand in operands {
         let Some((mut x, kind)) = *operand else {
             converted.push(Sv::ABSENT);
@@ -349,9 +356,13 @@ pub fn emit_elementwise(
             // Operands become elements of the common dtype first, which rounds numbers where that has 16 bits;
             // a meaning that takes them whole asks for it.
             x = program.convert(x, common);
+            if matches!(kind, OperandKind::Dims(_)) {
+                rounded.push(x);
+            }
         }
         converted.push(program.convert(x, compute_dtype(common)));
     }
+    program.set_rounded(rounded);
     let value = scalar(program, &converted);
     Ok(program.convert(value, result_dtype))
 }
@@ -418,6 +429,29 @@ fn c_name(dtype: DType) -> &'static str {
 /// Floats of 16 bits are computed as float32.
 fn compute_dtype(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) || dtype.is_float8() { DType::F32 } else { dtype }
+}
+
+/// The operands that take part in promotion.
+fn promoting(
+    arguments: &[Argument],
+    operands: impl Iterator<Item = Option<OperandKind>>,
+) -> SmallVec<[OperandKind; 4]> {
+    let roles = arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static));
+    let has_others = arguments.iter().skip(1).any(|a| matches!(role(a), Role::Tensor));
+    roles
+        .zip(operands)
+        .filter(|(a, _)| promotes(a) && !(has_others && a.name == "condition"))
+        .filter_map(|(_, operand)| operand)
+        .collect()
+}
+
+/// How an op promotes with these static arguments.
+fn promotion(def: &OpDef, statics: &[Static]) -> Promote {
+    match (def.promote, statics.first()) {
+        (Promote::Rounding, Some(Static::None) | None) => Promote::Float,
+        (Promote::Rounding, _) => Promote::Common,
+        (promote, _) => promote,
+    }
 }
 
 /// Factors like `alpha` and `value` do not take part in promotion (nor does the condition of `where`).

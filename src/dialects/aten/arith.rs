@@ -3,10 +3,15 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::{
-    Alias, Contract, Fact, Given, LayerPart, NumberAs, OpDef, Promote, Tolerance, elementwise,
+    Alias, Contract, Fact, Given, LayerPart, NumberAs, OpDef, OutRule, Promote, Tolerance, elementwise,
 };
 use crate::tensor::{DType, Operand, Scalar, Tensor, result_type};
 use crate::value::Value;
+
+/// Powers in float64 are written to it alone.
+const FLOAT_POWER: OutRule = OutRule::Says(
+    "the output given to float_power has dtype {to} but the operation's result requires dtype {from}",
+);
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -257,15 +262,15 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", Promote::Double)
         .scalar(|p, x| p.pow(x[0], x[1]))
         .tolerance(Tolerance::Rounding)
-        .out("Tensor_Tensor_out"),
+        .out_as("Tensor_Tensor_out", FLOAT_POWER),
     elementwise("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", Promote::Double)
         .scalar(pow_number)
         .tolerance(Tolerance::Rounding)
-        .out("Tensor_Scalar_out"),
+        .out_as("Tensor_Scalar_out", FLOAT_POWER),
     elementwise("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", Promote::Double)
         .scalar(|p, x| p.pow(x[0], x[1]))
         .tolerance(Tolerance::Rounding)
-        .out("Scalar_out"),
+        .out_as("Scalar_out", FLOAT_POWER),
     elementwise("aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", Promote::Double)
         .check(check_double_base)
         .scalar(pow_number)
@@ -474,7 +479,7 @@ fn check_alpha(values: &[Value]) -> Result<()> {
     let Some(dtype) = result_type(&operands(values)) else { return Ok(()) };
     let message = match alpha {
         Scalar::Bool(_) if dtype != DType::Bool => "Boolean alpha only supported for Boolean results.",
-        Scalar::Float(_) if !dtype.is_floating() && !dtype.is_complex() => {
+        Scalar::Float(_) | Scalar::Complex(_) if !dtype.is_floating() && !dtype.is_complex() => {
             "For integral input tensors, argument alpha must not be a floating point number."
         }
         Scalar::Complex(_) if !dtype.is_complex() => {
@@ -528,6 +533,9 @@ fn check_div_mode(values: &[Value]) -> Result<()> {
 fn check_zero_divisor(values: &[Value]) -> Result<()> {
     let dtype = result_type(&operands(values)).filter(|dtype| dtype.is_integral());
     let (Some(dtype), Some(divisor)) = (dtype, values.get(1)) else { return Ok(()) };
+    if values.iter().any(|value| matches!(value, Value::Tensor(t) if t.numel() == 0)) {
+        return Ok(());
+    }
     let zero = match divisor {
         Value::Tensor(t) => has_zero(t)?,
         // A number that wraps to zero is zero.

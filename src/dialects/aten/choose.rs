@@ -50,7 +50,7 @@ pub static OPS: &[OpDef] = &[
         .ordered(Order::RowMajor)
         .grad("self: grad.masked_fill(mask, 0)")
         .inplace()
-        .out("Scalar_out"),
+        .out_exact("Scalar_out"),
     elementwise("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", Promote::First)
         .quantized(crate::dialects::Quantized::IntegersAndNumber(2))
         .scalar(|p, x| p.select(x[1], x[2], x[0]))

@@ -267,7 +267,7 @@ pub static OPS: &[OpDef] = &[
     ),
     create(
         "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |a| one(full_checked(&[], a.scalar(0)?, dtype_or(a, 1, DType::F32)?)?),
+        scalar_tensor,
     )
     .facts(&[crate::dialects::Fact::WrapsNumber]),
     create(
@@ -528,6 +528,16 @@ fn eye(n: i64, m: i64, dtype: DType) -> Result<Tensor> {
     let result = Tensor::zeros(dtype, &[n, m])?;
     result.look(|l| view::diagonal(l, 0, 0, 1))?.fill(Scalar::Int(1))?;
     Ok(result)
+}
+
+/// A number as a tensor of rank 0. As in PyTorch floats of 16 bits become infinite where others are refused.
+fn scalar_tensor(a: &Args<'_>) -> Result<Outputs> {
+    let (value, dtype) = (a.scalar(0)?, dtype_or(a, 1, DType::F32)?);
+    match (value, dtype) {
+        (Scalar::Complex(_), _) => one(full_checked(&[], value, dtype)?),
+        (_, DType::F16 | DType::BF16) => one(Tensor::full(dtype, &[], value)?),
+        _ => one(full_checked(&[], value, dtype)?),
+    }
 }
 
 fn window(a: &Args<'_>, options: usize, shape: Shape) -> Result<Outputs> {

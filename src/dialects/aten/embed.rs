@@ -157,8 +157,13 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
         )));
     }
     let count = if last_given { starts.len().saturating_sub(1) } else { starts.len() };
-    if !last_given {
-        starts.push(total as i64)?;
+    // PyTorch's quick kernels add the rows up to a last offset that is given; all others those of the last bag to the end, which also
+    // count where a mean is taken.
+    let is_quick = mode != 2 && padding.is_none_or(|p| p < 0) && weight.dtype() != DType::F64;
+    let last_end = starts.last().copied().filter(|_| is_quick && last_given);
+    match starts.last_mut() {
+        Some(last) if last_given => *last = total as i64,
+        _ => starts.push(total as i64)?,
     }
     if starts.windows(2).any(|w| w[0] > w[1]) {
         return Err(Diagnostic::runtime("embedding_bag: offsets must not decrease"));
@@ -175,10 +180,10 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
     let table = Table { elements: pick(weight, 0, &places)?.elements_as::<f64>()?, width: width as usize };
     let mut out = Bags::default();
     for bag in 0..count {
-        let members =
-            (starts[bag] as usize..starts[bag + 1] as usize).filter(|i| padding != Some(places[*i] as i64));
-        let members = memory::collected(members)?;
-        out.add(&table, mode, &members, &places, factors.as_deref())?;
+        let (begin, end) = (starts[bag] as usize, starts[bag + 1] as usize);
+        let members = memory::collected((begin..end).filter(|i| padding != Some(places[*i] as i64)))?;
+        let added = members.partition_point(|i| last_end.is_none_or(|end| (*i as i64) < end));
+        out.add(&table, mode, (&members[..added], members.len()), &places, factors.as_deref())?;
     }
     let output = crate::kernels::wide::store::<f64>(&out.values, &[count as i64, width], weight.dtype())?;
     let simple = mode == 0 && padding.is_none() && weight.dtype() != DType::F64;
@@ -210,12 +215,12 @@ struct Bags {
 }
 
 impl Bags {
-    /// Adds a bag of the given members of the index list.
+    /// Adds a bag of the given members of the index list, of which there are as many as a mean divides by.
     fn add(
         &mut self,
         table: &Table,
         mode: i64,
-        members: &[usize],
+        (members, count): (&[usize], usize),
         places: &[usize],
         factors: Option<&[f64]>,
     ) -> Result<()> {
@@ -236,9 +241,9 @@ impl Bags {
                 }
             }
         }
-        if mode == 1 && !members.is_empty() {
-            self.values[start..].iter_mut().for_each(|x| *x /= members.len() as f64);
+        if mode == 1 && count > 0 {
+            self.values[start..].iter_mut().for_each(|x| *x /= count as f64);
         }
-        self.sizes.push(members.len() as i64)
+        self.sizes.push(count as i64)
     }
 }

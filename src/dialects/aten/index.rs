@@ -4,7 +4,7 @@ use super::convert::copy_keeping_strides;
 use super::view::as_strided_within;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
-use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque};
+use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, gather, one, opaque};
 use crate::kernels::index::indexing::{
     Combine, Outside, Plan, add_at, advanced, along, at_least_1d, combine, nonzero, truths,
 };
@@ -62,7 +62,7 @@ pub static OPS: &[OpDef] = &[
         masked_index_put,
     ),
     gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::index_select)
-        .apart(&[0, 2]).out("out"),
+        .apart(&[0, 2]).out_as("out", OutRule::Says("index_select(): self and result must have the same scalar type")),
     gather(
         "aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
         index_select_backward,
@@ -79,7 +79,8 @@ pub static OPS: &[OpDef] = &[
         .apart(&[2, 3]).inplace()
         .out_exact("out"),
     gather("aten::take(Tensor self, Tensor index) -> Tensor", take).infer(trial::stand_ins)
-        .apart(&[0, 1]).out("out"),
+        .apart(&[0, 1])
+        .out_as("out", OutRule::Says("take(): self and out expected to have the same dtype, but got self.dtype = {from} and out.dtype = {to}")),
     gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).quantized(crate::dialects::Quantized::Integers).infer(trial::stand_ins).out_exact("out"),
     gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)
         .apart(&[1, 2]).inplace()

@@ -373,7 +373,9 @@ fn sign_and_log(a: &Args<'_>) -> Result<[Tensor; 4]> {
             for i in 0..batch.rows {
                 let x = f.packed[(i, i)];
                 log += x.modulus().ln();
-                sign = if x.modulus() == 0.0 { F::ZERO } else { sign * (x / F::of(x.modulus())) };
+                // As in PyTorch what is not a number has no sign.
+                let none = x.modulus() == 0.0 || x.modulus().is_nan();
+                sign = if none { F::ZERO } else { sign * (x / F::of(x.modulus())) };
             }
             signs.push(sign);
             logs.push(log);

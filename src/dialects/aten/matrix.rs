@@ -72,7 +72,7 @@ fn triangle(a: &Args<'_>, lower: bool) -> Result<Outputs> {
     let (tensor, k) = (a.tensor(0)?, a.int(1)?);
     let sizes = tensor.sizes();
     let [.., rows, columns] = sizes[..] else {
-        let name = a.op.name().as_str().trim_start_matches("aten::");
+        let name = a.op.name().as_str().trim_start_matches("aten::").trim_end_matches('_');
         return Err(Diagnostic::runtime(format!("{name}: input tensor must have at least 2 dimensions")));
     };
     // Clamped, so that differences of indices cannot overflow; beyond the matrix nothing changes.

@@ -37,6 +37,7 @@ pub mod join;
 mod rule;
 pub mod label_loss;
 pub mod linalg_factor;
+pub mod interpolate;
 pub mod linalg_spectral;
 pub mod list;
 pub mod loss;
@@ -97,6 +98,7 @@ pub static TABLES: &[&[OpDef]] = &[
     norm::OPS,
     norm_backward::OPS,
     resample::OPS,
+    interpolate::OPS,
     sample::OPS,
     attention::OPS,
     backward::OPS,

@@ -170,7 +170,7 @@ fn constant(tensor: &Tensor, pad: &[i64], value: Scalar) -> Result<Tensor> {
 
 /// The padding ops of a fixed number of dimensions.
 fn edges(a: &Args<'_>, dims: usize, edge: Edge) -> Result<Outputs> {
-    let (tensor, pad) = (a.tensor(0)?, a.ints_of(1, dims * 2)?);
+    let (tensor, pad) = (a.tensor(0)?, a.ints(1)?);
     if pad.len() != dims * 2 {
         return Err(Diagnostic::runtime(format!(
             "padding size is expected to be {}, but got: {}",

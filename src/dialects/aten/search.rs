@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
-use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::dialects::{Args, OpDef, OutRule, Outputs, one, opaque};
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, memory};
@@ -10,19 +10,25 @@ use crate::tensor::{DType, Operand, Tensor, result_type, view, wrap_dim};
 use crate::value::Value;
 use std::cmp::Ordering;
 
+/// Places are of the dtype that is asked for.
+const PLACES: OutRule = OutRule::Says(
+    "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 \
+     flag is True, but we got output tensor's dtype {to} and out_int32 flag is {narrow}",
+);
+
 /// The rows.
 pub static OPS: &[OpDef] = &[
     opaque(
         "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         searchsorted,
     ).infer(trial::stand_ins)
-    .out("Tensor_out")
+    .out_as("Tensor_out", PLACES)
         .overloads(&["Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor"]),
     opaque(
         "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         bucketize,
     ).infer(trial::stand_ins)
-    .out("Tensor_out"),
+    .out_as("Tensor_out", PLACES),
     opaque(
         "aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         bucketize,
@@ -37,7 +43,7 @@ pub static OPS: &[OpDef] = &[
         "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
     ).infer(trial::stand_ins)
-    .out("Tensor_Scalar_out")
+    .out_exact("Tensor_Scalar_out")
         .overloads(&["Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor"]),
     opaque("aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", |a| {
         let mut all = unique_flat(a.tensor(0)?, a.bool(2)?, false)?;

@@ -260,8 +260,10 @@ pub fn vector_norm(
             |f: &dyn Fn(f64) -> f64| sum_row(&sizes.iter().map(|x| f(*x)).collect::<Vec<f64>>()) * times;
         match p {
             0.0 => total(&|x| f64::from(u8::from(x != 0.0))),
+            // A single number has its size as length, whatever its power would be.
+            _ if sizes.len() == 1 && times == 1.0 => sizes[0],
             1.0 => sum_row(sizes) * times,
-            2.0 => total(&|x| x * x).sqrt(),
+            2.0 => rounded(total(&|x| rounded(x * x))).sqrt(),
             f64::INFINITY => sizes.iter().fold(0.0, |m: f64, x| m.most(*x)),
             f64::NEG_INFINITY => sizes.iter().fold(f64::INFINITY, |m: f64, x| m.least(*x)),
             _ => rounded(total(&|x| rounded(x.powf(power)))).powf(1.0 / power),
@@ -276,7 +278,7 @@ pub fn vector_norm(
 }
 
 /// The 2-norm of float32, read as it lies in memory where the dimensions that are summed lie side by side there. Squares are
-/// added up in float64.
+/// numbers of float32, as is their sum, which is added up in float64: what overflows in PyTorch does so here.
 fn euclidean(tensor: &Tensor, dims: &[usize], keepdim: bool) -> Result<Tensor> {
     let layout = tensor.layout();
     let is_summed = |d: &usize| dims.contains(d);
@@ -318,23 +320,28 @@ fn euclidean(tensor: &Tensor, dims: &[usize], keepdim: bool) -> Result<Tensor> {
 #[inline(always)]
 fn lengths(x: &[f32], inner: usize, out: &mut [f32]) {
     const LANES: usize = 32;
+    if x.len() == inner {
+        // A single number has its size as length, whatever its square would be.
+        out.iter_mut().zip(x).for_each(|(y, x)| *y = x.abs());
+        return;
+    }
     if inner == 1 {
         let mut sums = [0f64; LANES];
         let parts = x.chunks_exact(LANES);
-        let rest: f64 = parts.remainder().iter().map(|x| f64::from(*x).powi(2)).sum();
+        let rest: f64 = parts.remainder().iter().map(|x| f64::from(*x * *x)).sum();
         for part in parts {
-            sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += f64::from(*x) * f64::from(*x));
+            sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += f64::from(*x * *x));
         }
-        out.iter_mut().for_each(|y| *y = (sums.iter().sum::<f64>() + rest).sqrt() as f32);
+        out.iter_mut().for_each(|y| *y = ((sums.iter().sum::<f64>() + rest) as f32).sqrt());
         return;
     }
     for (n, out) in out.chunks_mut(LANES).enumerate() {
         let mut sums = [0f64; LANES];
         for line in x.chunks_exact(inner) {
             let part = &line[n * LANES..][..out.len()];
-            sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += f64::from(*x) * f64::from(*x));
+            sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += f64::from(*x * *x));
         }
-        out.iter_mut().zip(sums).for_each(|(y, sum)| *y = sum.sqrt() as f32);
+        out.iter_mut().zip(sums).for_each(|(y, sum)| *y = (sum as f32).sqrt());
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Alias, Contract, Fact, LayerPart, OpDef, Order, Promote, Tolerance, elementwise};
+use crate::dialects::{
+    Alias, Contract, Fact, LayerPart, OpDef, Order, OutRule, Promote, Tolerance, elementwise,
+};
 use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
@@ -290,7 +292,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::signbit(Tensor self) -> Tensor", Promote::Bool)
         .rare("u").scalar(signbit)
         .accepts("bif", "signbit is not implemented for complex tensors.")
-        .out("out"),
+        .out_as("out", OutRule::Says("signbit does not support non-boolean outputs.")),
     elementwise("aten::isnan(Tensor self) -> Tensor", Promote::Bool)
         .rare("u8").scalar(|p, x| p.ne(x[0], x[0]))
         .out_exact("out"),
@@ -304,11 +306,11 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::isposinf(Tensor self) -> Tensor", Promote::Bool)
         .scalar(|p, x| equals(p, x[0], f64::INFINITY))
         .accepts("bif", "TypeError: isposinf does not support complex inputs.")
-        .out("out"),
+        .out_as("out", OutRule::Says("isposinf does not support non-boolean outputs.")),
     elementwise("aten::isneginf(Tensor self) -> Tensor", Promote::Bool)
         .scalar(|p, x| equals(p, x[0], f64::NEG_INFINITY))
         .accepts("bif", "TypeError: isneginf does not support complex inputs.")
-        .out("out"),
+        .out_as("out", OutRule::Says("isneginf does not support non-boolean outputs.")),
     elementwise("aten::isreal(Tensor self) -> Tensor", Promote::Bool)
         .scalar(isreal),
     elementwise("aten::conj_physical(Tensor self) -> Tensor", Promote::Common)
@@ -351,7 +353,7 @@ pub static OPS: &[OpDef] = &[
     .facts(&[Fact::Costly])
     .ordered(Order::EveryStride)
     .inplace()
-    .out("out"),
+    .out_as("out", OutRule::Says("nan_to_num: dtype of out: {to} should be same as input: {from}")),
     elementwise("aten::mvlgamma(Tensor self, int p) -> Tensor", Promote::Float)
         .scalar(mvlgamma)
         .accepts("f", "lgamma_vml_cpu")

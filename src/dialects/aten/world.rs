@@ -68,7 +68,14 @@ fn set_grad_enabled(args: &Args<'_>) -> Result<Outputs> {
 }
 
 fn requires_grad(args: &Args<'_>) -> Result<Outputs> {
-    args.tensor(0)?.set_requires_grad(args.bool(1)?)?;
+    let (tensor, wanted) = (args.tensor(0)?, args.bool(1)?);
+    if !wanted && tensor.requires_grad() && tensor.grad_node().is_some() {
+        return Err(Diagnostic::runtime(
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that \
+             doesn't require differentiation use var_no_grad = var.detach().",
+        ));
+    }
+    tensor.set_requires_grad(wanted)?;
     one(args.value(0)?.clone())
 }
 

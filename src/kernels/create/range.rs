@@ -58,6 +58,15 @@ pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>) ->
 pub fn closed(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Tensor> {
     real_dtype("range_cpu", dtype)?;
     check_ends(start, end, step)?;
+    if dtype.is_integral() {
+        // Integers count from integer to integer.
+        let (from, to, by) = (start.to_i64(), end.to_i64(), step.to_i64());
+        if by == 0 {
+            return Err(Diagnostic::runtime("step must be nonzero"));
+        }
+        let length = (i128::from(to) - i128::from(from)) / i128::from(by) + 1;
+        return steps(start, step, length as f64, dtype);
+    }
     steps(start, step, ((end.to_f64() - start.to_f64()) / step.to_f64()).floor() + 1.0, dtype)
 }
 
@@ -104,8 +113,10 @@ pub fn spaced(start: Scalar, end: Scalar, steps: i64, base: Option<f64>, dtype: 
     if (dtype == DType::Bool || dtype.is_rare()) && steps > 1 {
         return Err(not_implemented(name, dtype));
     }
-    check_fill(start, dtype)?;
-    check_fill(end, dtype)?;
+    if steps > 0 {
+        check_fill(start, dtype)?;
+        check_fill(end, dtype)?;
+    }
     Tensor::zeros(dtype, &[steps])?;
     // Integer dtypes take in the ends first, but step by fractions.
     let whole = |s: Scalar| {
@@ -155,20 +166,29 @@ pub enum Shape {
     Kaiser(f64),
 }
 
-/// A window of `length` points; a periodic one is a longer one without its last point.
+/// A window of `length` points; a periodic one is a longer one without its last point. As in PyTorch each step on the way is rounded to
+/// the dtype, and each number of a formula, but for Kaiser windows.
 pub fn window(length: i64, periodic: bool, shape: Shape, dtype: DType) -> Result<Tensor> {
     if length <= 1 {
         return Tensor::full(dtype, &[length], Scalar::Int(1));
     }
     Tensor::zeros(dtype, &[length])?;
     let last = (if periodic { length } else { length - 1 }) as f64;
-    let value = |i: i64| {
-        let x = i as f64;
+    let value = |i: i64, r: fn(f64) -> f64| {
+        let x = r(i as f64);
+        let raised = |alpha: f64, beta: f64| r(r(r(r(x * r(2.0 * PI / last)).cos()) * r(-beta)) + r(alpha));
         match shape {
-            Shape::Hann => 0.5 - 0.5 * (2.0 * PI * x / last).cos(),
-            Shape::Hamming(alpha, beta) => alpha - beta * (2.0 * PI * x / last).cos(),
-            Shape::Bartlett => 1.0 - (2.0 * x / last - 1.0).abs(),
-            Shape::Blackman => 0.42 - 0.5 * (2.0 * PI * x / last).cos() + 0.08 * (4.0 * PI * x / last).cos(),
+            Shape::Hann => raised(0.5, 0.5),
+            Shape::Hamming(alpha, beta) => raised(alpha, beta),
+            Shape::Bartlett => {
+                let rise = r(x * r(2.0 / last));
+                if i <= last as i64 / 2 { rise } else { r(2.0 - rise) }
+            }
+            Shape::Blackman => {
+                let angle = r(x * r(PI / last));
+                let (slow, fast) = (r(r(angle * 2.0).cos()), r(r(angle * 4.0).cos()));
+                r(r(r(fast * r(0.08)) - r(slow * 0.5)) + r(0.42))
+            }
             Shape::Kaiser(beta) => {
                 let y = 2.0 * x / last - 1.0;
                 bessel_i0(beta * (1.0 - y * y).max(0.0).sqrt()) / bessel_i0(beta)
@@ -176,7 +196,8 @@ pub fn window(length: i64, periodic: bool, shape: Shape, dtype: DType) -> Result
         }
     };
     crate::dispatch_dtype!(dtype, T => {
-        let elements = (0..length).map(|i| T::from_scalar(Scalar::Float(value(i)))).scratch()?;
+        let rounded = |x: f64| T::from_scalar(Scalar::Float(x)).to_scalar().to_f64();
+        let elements = (0..length).map(|i| T::from_scalar(Scalar::Float(value(i, rounded)))).scratch()?;
         Tensor::from_vec::<T>(&elements, &[length])
     })
 }

@@ -1,4 +1,6 @@
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
+    if eps < 0.0:
+        raise RuntimeError('eps must be non-negative, got: ' + str(eps))
     # Lengths are rounded to the dtype of their own tensor.
     dtype = torch.result_type(x1, x2)
     a, b = torch.broadcast_tensors([x1, x2])
