@@ -110,6 +110,11 @@ impl Machine {
         self.masks()
     }
 
+    /// Whether it is a GPU, which rounds to bfloat16 by an instruction.
+    pub(super) fn is_gpu(&self) -> bool {
+        self.kind == Kind::Ptx
+    }
+
     pub(super) fn has_libm(&self) -> bool {
         self.kind != Kind::Ptx
     }

@@ -36,6 +36,13 @@ impl<'c> Scalars<'_, 'c> {
         elem: Elem,
         lane: T<'c>,
     ) -> Result<V<'c>> {
+        let is_arithmetic = matches!(prim, Prim::Unary(..) | Prim::Binary(..) | Prim::Fma(..));
+        if is_arithmetic && elem == Elem::BF16 && !self.machine.is_gpu() {
+            let single: T<'c> = self.ir.f32().into();
+            let wide = values.iter().map(|x| self.ir.cast(Opcode::FPExt, *x, single));
+            let wide = wide.collect::<Result<Vec<V<'c>>>>()?;
+            return self.to_bf16(self.primitive(prim, &wide, Elem::F32, Elem::F32, single)?, lane);
+        }
         match (prim, values) {
             (Prim::Unary(op, _), [x]) => self.unary(*op, *x, elem, lane),
             (Prim::Binary(op, ..), [x, y]) => self.binary(*op, *x, *y, elem, lane),
@@ -293,6 +300,10 @@ impl<'c> Scalars<'_, 'c> {
             return Ok(x);
         }
         match (from.is_float(), to.is_float()) {
+            (true | false, true) if to == Elem::BF16 && !self.machine.is_gpu() => {
+                let single = ir.f32().into();
+                self.to_bf16(self.convert(x, from, Elem::F32, single)?, lane)
+            }
             (true, true) if from.size() < to.size() => ir.cast(Opcode::FPExt, x, lane),
             (true, true) if from.size() > to.size() => ir.cast(Opcode::FPTrunc, x, lane),
             (true, true) => {
@@ -314,6 +325,21 @@ impl<'c> Scalars<'_, 'c> {
             (false, false) if from.size() == to.size() => Ok(x),
             (false, false) => ir.cast(if from.is_signed() { Opcode::SExt } else { Opcode::ZExt }, x, lane),
         }
+    }
+
+    /// The upper half of a float32, rounded to the nearest, ties to even. LLVM would call a function that C libraries before GCC 13
+    /// do not have, or, where the CPU has an instruction for it, flush what is below the smallest normal number.
+    fn to_bf16(&self, x: V<'c>, lane: T<'c>) -> Result<V<'c>> {
+        let (ir, int) = (self.ir, self.ir.i32());
+        let number = |value| ir.iconst(x, int, value);
+        let bits = ir.cast(Opcode::BitCast, x, int)?;
+        let odd = ir.op(Opcode::And, ir.op(Opcode::LShr, bits, number(16))?, number(1))?;
+        let rounded = ir.add(bits, ir.add(odd, number(0x7FFF))?)?;
+        let quiet = ir.op(Opcode::Or, bits, number(0x0040_0000))?;
+        let bits = ir.select(ir.fcmp(F::UNO, x, x)?, quiet, rounded)?;
+        let upper =
+            ir.cast(Opcode::Trunc, ir.op(Opcode::LShr, bits, number(16))?, ir.ctx.i16_type().into())?;
+        ir.cast(Opcode::BitCast, upper, lane)
     }
 
     /// As x86-64 truncates to 64 bits: NaN and what does not fit give the smallest integer; then wraps.
