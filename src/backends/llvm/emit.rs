@@ -181,36 +181,40 @@ impl<'c> Emitter<'c, '_> {
     fn lane(&self, elem: Elem) -> T<'c> {
         match elem {
             Elem::Bool => self.ir.i1(),
+            Elem::BF16 => self.ir.ctx.bf16_type().into(),
             _ => self.memory_type(elem),
         }
     }
 
+    /// The type of an element in memory. Of bfloat16 the bits are read and written: where a CPU does not know the type, LLVM converts
+    /// each number on the way through a mask, by calls.
     pub(super) fn memory_type(&self, elem: Elem) -> T<'c> {
         let ctx = &self.ir.ctx;
         match elem {
             Elem::Bool | Elem::U8 | Elem::I8 => ctx.i8_type().into(),
-            Elem::I16 => ctx.i16_type().into(),
+            Elem::I16 | Elem::BF16 => ctx.i16_type().into(),
             Elem::I32 => ctx.i32_type().into(),
             Elem::I64 => ctx.i64_type().into(),
             Elem::F16 => ctx.f16_type().into(),
-            Elem::BF16 => ctx.bf16_type().into(),
             Elem::F32 => ctx.f32_type().into(),
             Elem::F64 => ctx.f64_type().into(),
         }
     }
 
     fn from_memory(&self, x: V<'c>, elem: Elem) -> Result<V<'c>> {
-        if elem != Elem::Bool {
-            return Ok(x);
+        match elem {
+            Elem::Bool => self.ir.icmp(I::NE, x, self.ir.iconst(x, lane_type(x.get_type()), 0)),
+            Elem::BF16 => self.ir.cast(Opcode::BitCast, x, self.lane(elem)),
+            _ => Ok(x),
         }
-        self.ir.icmp(I::NE, x, self.ir.iconst(x, lane_type(x.get_type()), 0))
     }
 
     fn to_memory(&self, x: V<'c>, elem: Elem) -> Result<V<'c>> {
-        if elem != Elem::Bool {
-            return Ok(x);
+        match elem {
+            Elem::Bool => self.ir.cast(Opcode::ZExt, x, self.memory_type(elem)),
+            Elem::BF16 => self.ir.cast(Opcode::BitCast, x, self.memory_type(elem)),
+            _ => Ok(x),
         }
-        self.ir.cast(Opcode::ZExt, x, self.memory_type(elem))
     }
 
     // --- registers ---
