@@ -39,6 +39,14 @@ def f(mode: int, end: int, padded: bool, double: bool):
 #> f(0, 3, False, True)
 #> f(1, 3, False, True)
 #> f(2, 3, False, True)
+#--- bags_with_padding_from_behind
+def f(padding: Optional[int], mode: int):
+    w = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
+    return torch.embedding_bag(w, torch.tensor([0, 1, 2, 3]), torch.tensor([0, 1, 3]), False, mode, False, None, True, padding)
+#> f(-1, 0)
+#> f(-2, 0)
+#> f(-2, 1)
+#> f(None, 0)
 #--- integers_in_closed_ranges
 def f(a: float, b: float, by: float):
     return torch.range(a, b, by, dtype=torch.int64), torch.range(a, b, by, dtype=torch.int32), torch.range(a, b, by)

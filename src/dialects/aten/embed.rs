@@ -159,7 +159,7 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
     let count = if last_given { starts.len().saturating_sub(1) } else { starts.len() };
     // PyTorch's quick kernels add the rows up to a last offset that is given; all others those of the last bag to the end, which also
     // count where a mean is taken.
-    let is_quick = mode != 2 && padding.is_none_or(|p| p < 0) && weight.dtype() != DType::F64;
+    let is_quick = mode != 2 && padding.is_none() && weight.dtype() != DType::F64;
     let last_end = starts.last().copied().filter(|_| is_quick && last_given);
     match starts.last_mut() {
         Some(last) if last_given => *last = total as i64,
