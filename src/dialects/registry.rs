@@ -93,12 +93,13 @@ impl Registry {
     /// Adds the schemas that have no row, and puts overloads in PyTorch's order; those that PyTorch has not follow.
     pub(super) fn declare_all(&mut self) {
         self.changed();
-        let built: HashSet<String> = self.iter().map(|op| op.full_name().to_string()).collect();
-        for text in SCHEMAS.lines().filter(|text| !built.contains(full_name(text))) {
+        let places: HashMap<&str, usize> = SCHEMAS.lines().map(full_name).zip(0..).collect();
+        let built: HashSet<usize> =
+            self.iter().filter_map(|op| places.get(op.full_name()).copied()).collect();
+        for (_, text) in SCHEMAS.lines().enumerate().filter(|(place, _)| !built.contains(place)) {
             let op = Op::new(declared(text), Cow::Borrowed(text), Variant::Plain);
             self.ops.entry(op.name()).or_default().push(op);
         }
-        let places: HashMap<&str, usize> = SCHEMAS.lines().map(full_name).zip(0..).collect();
         for overloads in self.ops.values_mut().filter(|overloads| overloads.len() > 1) {
             overloads.sort_by_key(|op| places.get(op.full_name()).copied().unwrap_or(usize::MAX));
         }

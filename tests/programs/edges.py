@@ -77,9 +77,12 @@ def f(x):
 #> f(torch.zeros(0, dtype=torch.int32))
 #> f(torch.zeros(2, 0, dtype=torch.int64))
 #--- something_is_divided_by_zero
-def f(x):
+def f(x, written: bool):
+    if written:
+        return torch.div(x, 0, rounding_mode="floor", out=torch.zeros(0, dtype=torch.int32))
     return x // 0
-#> f(torch.ones(2, dtype=torch.int32))
+#> f(torch.ones(2, dtype=torch.int32), False)
+#> f(torch.ones(2, dtype=torch.int32), True)
 #--- determinants_without_number
 def f(x):
     return torch.linalg.slogdet(x)
@@ -146,7 +149,7 @@ def f(n: int):
     if n == 6:
         torch.bucketize(x, x, out=to)
     if n == 7:
-        torch.searchsorted(x, x, out_int32=True, out=i)
+        return torch.searchsorted(x, x, out_int32=True, out=i)
     if n == 8:
         torch.float_power(x, 2, out=x)
     if n == 9:

@@ -300,7 +300,7 @@ impl<'c> Scalars<'_, 'c> {
             return Ok(x);
         }
         match (from.is_float(), to.is_float()) {
-            (true | false, true) if to == Elem::BF16 && !self.machine.is_gpu() => {
+            (_, true) if to == Elem::BF16 && !self.machine.is_gpu() => {
                 let single = ir.f32().into();
                 self.to_bf16(self.convert(x, from, Elem::F32, single)?, lane)
             }

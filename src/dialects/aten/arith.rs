@@ -533,7 +533,8 @@ fn check_div_mode(values: &[Value]) -> Result<()> {
 fn check_zero_divisor(values: &[Value]) -> Result<()> {
     let dtype = result_type(&operands(values)).filter(|dtype| dtype.is_integral());
     let (Some(dtype), Some(divisor)) = (dtype, values.get(1)) else { return Ok(()) };
-    if values.iter().any(|value| matches!(value, Value::Tensor(t) if t.numel() == 0)) {
+    // Not the tensor that is written, if there is one.
+    if values.iter().take(2).any(|value| matches!(value, Value::Tensor(t) if t.numel() == 0)) {
         return Ok(());
     }
     let zero = match divisor {

@@ -7,12 +7,6 @@ use crate::tensor::Tensor;
 /// The product of several matrices in the cheapest order; the first and the last may be vectors.
 pub(super) fn chain(name: &str, tensors: &[Tensor]) -> Result<Tensor> {
     let last = tensors.len().saturating_sub(1);
-    if let [only] = tensors
-        && name == "chain_matmul"
-        && only.rank() == 2
-    {
-        return only.copy();
-    }
     if name == "multi_dot" && tensors.len() < 2 {
         return Err(Diagnostic::runtime(format!(
             "multi_dot(): expected at least 2 tensors but got {}",
@@ -63,6 +57,9 @@ pub(super) fn chain(name: &str, tensors: &[Tensor]) -> Result<Tensor> {
                 y.as_slice()
             )));
         }
+    }
+    if let [only] = tensors {
+        return only.copy();
     }
     let result = cheapest(&matrices)?;
     let mut sizes = result.sizes();

@@ -533,11 +533,8 @@ fn eye(n: i64, m: i64, dtype: DType) -> Result<Tensor> {
 /// A number as a tensor of rank 0. As in PyTorch floats of 16 bits become infinite where others are refused.
 fn scalar_tensor(a: &Args<'_>) -> Result<Outputs> {
     let (value, dtype) = (a.scalar(0)?, dtype_or(a, 1, DType::F32)?);
-    match (value, dtype) {
-        (Scalar::Complex(_), _) => one(full_checked(&[], value, dtype)?),
-        (_, DType::F16 | DType::BF16) => one(Tensor::full(dtype, &[], value)?),
-        _ => one(full_checked(&[], value, dtype)?),
-    }
+    let overflows = matches!(dtype, DType::F16 | DType::BF16) && !matches!(value, Scalar::Complex(_));
+    one(if overflows { Tensor::full(dtype, &[], value)? } else { full_checked(&[], value, dtype)? })
 }
 
 fn window(a: &Args<'_>, options: usize, shape: Shape) -> Result<Outputs> {

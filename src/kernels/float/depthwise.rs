@@ -145,7 +145,7 @@ impl Work for Line<'_> {
     }
 }
 
-/// Whether lines are computed in tiles, their sides too.
+/// Whether lines are computed in tiles, their sides too, where there are vectors.
 pub(super) fn has_tiles(s: &ConvShape) -> bool {
     let windows = [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)];
     s.dilation[1] == 1 && windows.contains(&(s.kernel[1], s.stride[1]))

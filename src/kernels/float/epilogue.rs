@@ -211,14 +211,14 @@ impl<V: Copy> Column<V> {
 /// Applies an activation to rows of stored sums, and adds what is added before or after it. Tiles of sums are compiled for each size:
 /// as work of its own ([`apart`](super::vector::apart)) the functions are compiled once for all of them.
 pub(super) struct Finish<'a> {
-    pub activation: Activation,
+    activation: Activation,
     /// The first row's first sum, how many columns of how many rows there are, and floats from row to row.
-    pub sums: *mut f32,
-    pub rows: usize,
-    pub columns: usize,
-    pub pitch: usize,
+    sums: *mut f32,
+    rows: usize,
+    columns: usize,
+    pitch: usize,
     /// What is added, from the first row's first column on.
-    pub residual: Option<Residual<'a>>,
+    residual: Option<Residual<'a>>,
 }
 
 impl<'a> Finish<'a> {
@@ -246,26 +246,15 @@ impl Work for Finish<'_> {
     fn run<L: Lanes>(self, l: L) {
         // A loop for each function: what it needs stays in registers.
         macro_rules! loops {
-            ($($function:pat => $same:expr),*) => {
+            ($($function:ident $(($($number:ident),*))?;)*) => {
                 match self.activation {
-                    $($function => self.each(l, #[inline(always)] |x| $same.apply(l, x)),)*
+                    $(Activation::$function $(($($number),*))? => {
+                        self.each(l, #[inline(always)] |x| Activation::$function $(($($number),*))?.apply(l, x))
+                    })*
                 }
             };
         }
-        use Activation as A;
-        loops!(
-            A::None => A::None,
-            A::Relu => A::Relu,
-            A::Clamp(low, high) => A::Clamp(low, high),
-            A::Silu => A::Silu,
-            A::HardSwish => A::HardSwish,
-            A::HardSigmoid => A::HardSigmoid,
-            A::Sigmoid => A::Sigmoid,
-            A::Gelu => A::Gelu,
-            A::GeluTanh => A::GeluTanh,
-            A::Tanh => A::Tanh,
-            A::LeakyRelu(slope) => A::LeakyRelu(slope)
-        );
+        loops!(None; Relu; Clamp(low, high); Silu; HardSwish; HardSigmoid; Sigmoid; Gelu; GeluTanh; Tanh; LeakyRelu(slope););
     }
 }
 
