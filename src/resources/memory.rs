@@ -4,7 +4,7 @@
 //! [`Scratch`] is what kernels work in: it is charged to the run as long as it lives, as storages of tensors are.
 
 use super::Charge;
-use super::{budget, pages};
+use super::{budget, machine, pages};
 use crate::diag::{Diagnostic, Result};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -15,6 +15,17 @@ pub fn no_memory(bytes: usize) -> Diagnostic {
         "DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate \
          memory)"
     ))
+}
+
+/// Fails where one allocation is larger than the memory of the machine with its swap. An allocator that reserves addresses
+/// alone would have it, and the system would end the process when it is written to.
+pub fn expect_memory(bytes: usize) -> Result<()> {
+    /// What no machine is asked about.
+    const FEW: usize = 1 << 30;
+    if bytes > FEW && bytes > machine::memory() {
+        return Err(no_memory(bytes));
+    }
+    Ok(())
 }
 
 /// Elements that are charged to the run that asked for them; dropping credits them.
@@ -84,9 +95,20 @@ pub fn vec_reserved<T>(n: usize) -> Result<Vec<T>> {
     with_room(n)
 }
 
+/// An empty text with room for `bytes` bytes, likewise.
+pub fn text_reserved(bytes: usize) -> Result<String> {
+    budget::expect_room(bytes)?;
+    expect_memory(bytes)?;
+    let mut out = String::new();
+    out.try_reserve_exact(bytes).map_err(|_| no_memory(bytes))?;
+    Ok(out)
+}
+
 fn with_room<T>(n: usize) -> Result<Vec<T>> {
+    let bytes = n.saturating_mul(size_of::<T>());
+    expect_memory(bytes)?;
     let mut out = Vec::new();
-    out.try_reserve_exact(n).map_err(|_| no_memory(n.saturating_mul(size_of::<T>())))?;
+    out.try_reserve_exact(n).map_err(|_| no_memory(bytes))?;
     pages::ask_for_large(out.as_ptr(), out.capacity() * size_of::<T>());
     Ok(out)
 }
@@ -155,6 +177,7 @@ impl<T> Scratch<T> {
         let wanted =
             self.items.len().saturating_add(more).max(self.items.capacity().saturating_mul(2)).max(4);
         let bytes = wanted.saturating_mul(size_of::<T>());
+        expect_memory(bytes)?;
         self.charge.resize(bytes)?;
         self.items.try_reserve_exact(wanted - self.items.len()).map_err(|_| no_memory(bytes))
     }
@@ -294,6 +317,8 @@ mod tests {
             assert!(filled(n, 0u64).is_err() && expect::<u64>(n).is_err() && vec_reserved::<u64>(n).is_err());
             assert!(collected((0..n).map(|_| 0u64)).is_err());
         }
+        let all = machine::memory();
+        assert!(expect_memory(all).is_ok() && (all == usize::MAX || expect_memory(all + 1).is_err()));
         assert_eq!(filled(3, 7).expect("small"), [7, 7, 7]);
         assert_eq!(collected([1, 2]).expect("small"), [1, 2]);
         assert_eq!(try_collected([Ok(1), Ok(2)]).expect("small"), [1, 2]);

@@ -457,7 +457,7 @@ fn check_size(nbytes: usize) -> Result<()> {
     if nbytes > MAX_BYTES {
         return Err(memory::no_memory(nbytes));
     }
-    Ok(())
+    memory::expect_memory(nbytes)
 }
 
 /// The largest power of two up to a cache line that divides an address.

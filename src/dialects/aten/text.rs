@@ -40,9 +40,7 @@ pub(super) fn value(bytes: &[u8]) -> Value {
 
 fn add(args: &Args<'_>) -> Result<Outputs> {
     let (a, b) = (args.str(0)?, args.str(1)?);
-    budget::expect_room(a.len() + b.len())?;
-    let mut out = String::new();
-    out.try_reserve_exact(a.len() + b.len()).map_err(|_| memory::no_memory(a.len() + b.len()))?;
+    let mut out = memory::text_reserved(a.len() + b.len())?;
     out.push_str(a);
     out.push_str(b);
     one(Value::str(joined(out)))
@@ -80,9 +78,7 @@ fn join(args: &Args<'_>) -> Result<Outputs> {
     for item in items.iter() {
         bytes = bytes.saturating_add(item.to_str()?.len());
     }
-    budget::expect_room(bytes)?;
-    let mut out = String::new();
-    out.try_reserve_exact(bytes).map_err(|_| memory::no_memory(bytes))?;
+    let mut out = memory::text_reserved(bytes)?;
     for (n, item) in items.iter().enumerate() {
         out.push_str(if n > 0 { separator } else { "" });
         out.push_str(item.to_str()?);
