@@ -4,6 +4,7 @@
 use crate::buffer;
 use crate::dtype::{PyDType, PyDevice, dtype_from};
 use crate::errors;
+use crate::generator;
 use crate::program::{Core, PyProgram};
 use crate::runs;
 use crate::shared::PyShared;
@@ -12,7 +13,7 @@ use flambeau::diag::Diagnostic;
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::guest::Described;
 use flambeau::tensor::{DType, Storage, Tensor};
-use flambeau::value::{Dict, EnumValue, Future, Tuple, Value};
+use flambeau::value::{Dict, EnumValue, Future, SharedGenerator, Tuple, Value};
 use num_complex::Complex64;
 use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
@@ -51,6 +52,7 @@ pub(crate) struct Call<'py> {
     /// The programs of objects that came in, with the objects' classes.
     pub programs: Vec<(Arc<Core>, Symbol)>,
     seen: Vec<(Tensor, Bound<'py, PyAny>)>,
+    generators: Vec<(SharedGenerator, Bound<'py, PyAny>)>,
     /// Tensors of PyTorch that require gradients, with leaves of ours that stand for them.
     leaves: Vec<(Tensor, Bound<'py, PyAny>)>,
     /// Tensors of PyTorch, with the version of ours when they came in.
@@ -218,6 +220,13 @@ impl<'py> Call<'py> {
                 if let Ok(device) = object.str()?.to_str()?.parse() {
                     return Ok(Value::Device(Arc::new(device)));
                 }
+            }
+            "Generator" => {
+                let value = generator::value(object)?;
+                if let Value::Generator(generator) = &value {
+                    self.generators.push((generator.clone(), object.clone()));
+                }
+                return Ok(value);
             }
             "memory_format" | "layout" => {
                 let named = [
@@ -450,6 +459,10 @@ impl<'py> Call<'py> {
             Value::Device(device) => match self.kind {
                 Some(Kind::Torch) => py.import("torch")?.getattr("device")?.call1((device.to_string(),)),
                 _ => PyDevice((**device).clone()).into_bound_py_any(py),
+            },
+            Value::Generator(own) => match self.generators.iter().find(|(given, _)| given.same(own)) {
+                Some((_, object)) => Ok(object.clone()),
+                None => generator::give(py, own),
             },
             Value::Future(future) => {
                 PyFuture { future: future.clone(), core: core.cloned(), kind: self.kind }

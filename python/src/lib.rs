@@ -12,6 +12,7 @@ mod dtype;
 mod eager;
 mod errors;
 mod extend;
+mod generator;
 mod graph;
 mod host;
 mod limits;
@@ -42,6 +43,8 @@ mod _flambeau {
     use super::eager::{built_op, call_op, known_op, op_schemas, set_tracing};
     #[pymodule_export]
     use super::extend::{add_dialect, add_op, add_pass, add_pipeline, add_rules, additions, passes};
+    #[pymodule_export]
+    use super::generator::PyGeneratorState;
     #[pymodule_export]
     use super::graph::{PyBlock, PyGraph, PyInsertGuard, PyNode, PyUse, PyValue, is_subtype, run_passes};
     #[pymodule_export]

@@ -1,14 +1,14 @@
 //! What calls share: random numbers of the process, grad mode of the thread, Python's standard output.
 
 use crate::errors;
+use crate::generator::Keeper;
 use flambeau::diag::log::LogSpec;
-use flambeau::dialects::{Registry, Run, StateKeeper};
+use flambeau::dialects::{Registry, Run};
 use flambeau::resources::{Budget, Limits, budget, host};
 use flambeau::toolkit::Toolkit;
 use parking_lot::{Mutex, RwLock};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::rc::Rc;
@@ -149,28 +149,6 @@ impl Write for Stdout {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
-    }
-}
-
-/// A generator of Python's, whose state two functions read and set.
-struct Keeper {
-    state: Py<PyAny>,
-    keep: Py<PyAny>,
-}
-
-impl StateKeeper for Keeper {
-    fn state(&self) -> flambeau::diag::Result<Option<Vec<u8>>> {
-        Python::attach(|py| {
-            let state = self.state.call0(py).and_then(|state| state.extract(py));
-            state.map_err(|error| errors::from_python(py, error))
-        })
-    }
-
-    fn keep(&self, state: &[u8]) -> flambeau::diag::Result<()> {
-        Python::attach(|py| {
-            let kept = self.keep.call1(py, (PyBytes::new(py, state),));
-            kept.map(drop).map_err(|error| errors::from_python(py, error))
-        })
     }
 }
 

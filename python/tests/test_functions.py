@@ -44,6 +44,25 @@ class Functions(unittest.TestCase):
         with self.assertRaises(TypeError):
             flambeau.rand(3, generator=7)
 
+    def test_generators_that_programs_are_given_and_give(self):
+        draw = flambeau.script("def f(n: int, g: Optional[Generator] = None):\n    return torch.rand([n], generator=g)\n")
+        make = flambeau.script("def f():\n    return torch.Generator(seed=5)\n")
+        both = flambeau.script("def f(g: Generator):\n    return torch.rand([3], generator=g), g\n")
+        want = draw(3, make()).tolist()
+        generator = flambeau.Generator().manual_seed(5)
+        self.assertEqual(draw(3, generator).tolist(), want)
+        self.assertNotEqual(draw(3, generator).tolist(), want)
+        self.assertEqual(make().initial_seed(), 5)
+        given = flambeau.Generator().manual_seed(5)
+        self.assertIs(both(given)[1], given)
+        again = make()
+        draw(3, again)
+        self.assertEqual(given.get_state().tolist(), again.get_state().tolist())
+        flambeau.manual_seed(5)
+        self.assertEqual(draw(3).tolist(), want)
+        with self.assertRaises(RuntimeError):
+            draw(3, 7)
+
     def test_what_numpy_lacks_is_refused(self):
         with self.assertRaisesRegex(TypeError, "unsupported ScalarType BFloat16"):
             flambeau.ones(2, dtype=flambeau.bfloat16).numpy()

@@ -3,12 +3,12 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Args;
-use crate::dialects::generator::Generator;
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::view::dense_like;
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use crate::value::Value;
+use crate::value::generator::Generator;
 
 pub(super) fn fail<T>(text: String) -> Result<T> {
     Err(Diagnostic::runtime(text))
@@ -61,16 +61,14 @@ pub(super) fn deviation(std: f64) -> Result<f64> {
 /// are elements of their own.
 pub(super) fn fill(
     a: &Args<'_>,
-    generator: usize,
     target: &Tensor,
     draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
 ) -> Result<()> {
-    expect_default(a, generator)?;
     let target = real_parts(target)?;
     let layout = target.layout();
     layout.refuse_overlap()?;
     let wanted = Draw { dtype: target.dtype(), count: target.numel(), dense: target.is_contiguous() };
-    let numbers = a.run.with_generator(|g| draw(g, &wanted))?;
+    let numbers = with_generator(a, |g| draw(g, &wanted))?;
     write_floats(&target, &numbers)
 }
 
@@ -111,13 +109,12 @@ fn real_parts(tensor: &Tensor) -> Result<Tensor> {
 /// A new tensor of drawn numbers, in row-major order.
 pub(super) fn make(
     a: &Args<'_>,
-    generator: usize,
     sizes: &[i64],
     dtype: DType,
     draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
 ) -> Result<Tensor> {
     let result = Tensor::zeros(dtype, sizes)?;
-    fill(a, generator, &result, draw)?;
+    fill(a, &result, draw)?;
     Ok(result)
 }
 
@@ -127,12 +124,16 @@ pub(super) fn empty_like(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
     Tensor::zeros(dtype, &[layout.numel() as i64])?.with_layout(layout)
 }
 
-/// Refuses generators that a program made itself.
-pub(super) fn expect_default(a: &Args<'_>, generator: usize) -> Result<()> {
-    if generator < a.values.len() && matches!(a.value(generator)?, Value::Object(_)) {
-        return Err(Diagnostic::unsupported(format!("{} with a generator of its own", a.op.name())));
+/// Draws from the generator among the arguments of an op, or from that of the run.
+pub(super) fn with_generator<T>(a: &Args<'_>, work: impl FnOnce(&mut Generator) -> Result<T>) -> Result<T> {
+    let given = a.values.iter().find_map(|value| match value {
+        Value::Generator(generator) => Some(generator),
+        _ => None,
+    });
+    match given {
+        Some(generator) => generator.with(work),
+        None => a.run.with_generator(work),
     }
-    Ok(())
 }
 
 /// Rounds a number as storing it in a floating dtype and reading it back does.

@@ -1,7 +1,7 @@
 //! Work of training that draws random numbers for an input: dropout in all its forms, and leaky units with random slopes.
 //! Every step is rounded to the dtype of the input, as PyTorch's steps are.
 
-use super::draw::{bernoulli, empty_like, expect_default, fill};
+use super::draw::{bernoulli, empty_like, fill, with_generator};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Outputs, one};
 use crate::dispatch_dtype;
@@ -26,7 +26,6 @@ pub fn rrelu(a: &Args<'_>) -> Result<Outputs> {
     let rounded = |x: f64| if dtype == DType::F64 { x } else { f64::from(x as f32) };
     let mut values = input.elements_as::<f64>()?;
     if training {
-        expect_default(a, 4)?;
         if !input.is_contiguous() {
             return Err(Diagnostic::unsupported(format!(
                 "{} in training of a tensor that is not contiguous",
@@ -34,7 +33,7 @@ pub fn rrelu(a: &Args<'_>) -> Result<Outputs> {
             )));
         }
         let (from, range) = (rounded(lower), rounded(upper) - rounded(lower));
-        a.run.with_generator(|g| {
+        with_generator(a, |g| {
             for x in values.iter_mut().filter(|x| **x <= 0.0) {
                 *x *= rounded(g.uniform() * range + from);
             }
@@ -100,7 +99,7 @@ pub fn drop_out(a: &Args<'_>, input: &Tensor, p: f64, features: bool, alpha: boo
 /// Makes elements 1 with a chance, else 0. Of complex numbers the imaginary parts stay 0.
 fn throw(a: &Args<'_>, target: &Tensor, chance: f64) -> Result<()> {
     if !target.dtype().is_complex() {
-        return fill(a, usize::MAX, target, |g, draw| bernoulli(g, draw.count, chance));
+        return fill(a, target, |g, draw| bernoulli(g, draw.count, chance));
     }
     let real = empty_like(target, target.dtype().to_real())?;
     throw(a, &real, chance)?;

@@ -6,15 +6,15 @@
 //! generator and limits are the same for all tasks of a run. Threads that share a program have a run each.
 
 use super::autograd::Recorded;
-use super::generator::Generator;
-use super::shared::{Account, Shared, StateKeeper};
+use super::shared::{Account, Shared};
 use super::{Autograd, Composites, GroupObserver, Methods, Op, Run, Watcher};
 use crate::diag::{Diagnostic, Result, Span};
 use crate::ir::Graph;
 use crate::resources::budget::{self, Budget, Installed};
 use crate::resources::limits::{self, KEPT_WARNINGS, Limits};
 use crate::value::bytes;
-use crate::value::{Future, Value};
+use crate::value::generator::Generator;
+use crate::value::{Future, StateKeeper, Value, kept};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -387,10 +387,7 @@ impl Run {
     pub fn with_generator<T>(&self, work: impl FnOnce(&mut Generator) -> Result<T>) -> Result<T> {
         let mut own = self.shared.generator.lock();
         if let Some((keeper, state)) = self.kept_state()? {
-            let mut generator = Generator::from_state(&state)?;
-            let result = work(&mut generator);
-            keeper.keep(&generator.state())?;
-            return result;
+            return kept(&*keeper, &state, work);
         }
         let generator = match own.as_mut() {
             Some(generator) => generator,

@@ -1,11 +1,10 @@
 //! What the tasks of a run have in common: output, warnings, the random generator and what they may use. One task, and ops, are not
 //! known here.
 
-use super::generator::Generator;
 use super::watch::GroupObserver;
-use crate::diag::Result;
 use crate::resources::budget::Budget;
-use crate::value::Future;
+use crate::value::generator::Generator;
+use crate::value::{Future, StateKeeper};
 use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
@@ -43,12 +42,4 @@ impl Account {
 pub(super) struct Warnings {
     pub(super) kept: Vec<String>,
     pub(super) left_out: usize,
-}
-
-/// Keeps the state of the random generator in the place of a run, so that others draw from the same one.
-pub trait StateKeeper: Send + Sync {
-    /// The state now, as `torch.get_rng_state()` gives it; None where the run is to keep its own.
-    fn state(&self) -> Result<Option<Vec<u8>>>;
-    /// Takes the state after numbers were drawn.
-    fn keep(&self, state: &[u8]) -> Result<()>;
 }

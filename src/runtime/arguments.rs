@@ -250,6 +250,7 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
             _ => refused(),
         },
         (K::Str, Value::Str(_)) | (K::None, Value::None) | (K::Device, Value::Device(_)) => Ok(value.clone()),
+        (K::Generator, Value::Generator(_)) => Ok(value.clone()),
         (K::None, _) => Err(format!("Cannot cast {} to None", text(value))),
         (K::Device, Value::Str(text)) => text.parse().map(|d| Value::Device(Arc::new(d))),
         (K::Optional(_), Value::None) => Ok(Value::None),

@@ -26,7 +26,7 @@ fn check(value: &Value, ty: &Type, module: &Module, depth: usize) -> bool {
         (K::Int, Value::Int(_)) | (K::Float, Value::Float(_)) | (K::Complex, Value::Complex(_)) => true,
         (K::Number, Value::Int(_) | Value::Float(_) | Value::Complex(_)) => true,
         (K::Bool, Value::Bool(_)) | (K::Str, Value::Str(_)) | (K::None, Value::None) => true,
-        (K::Device, Value::Device(_)) => true,
+        (K::Device, Value::Device(_)) | (K::Generator, Value::Generator(_)) => true,
         (K::ScalarType | K::Layout | K::MemoryFormat, Value::Int(_)) => true,
         (K::AnyList, Value::List(_)) | (K::AnyTuple, Value::Tuple(_)) => true,
         (K::AnyEnum, Value::Enum(_)) | (K::AnyClass, Value::Object(_)) => true,

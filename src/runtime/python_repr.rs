@@ -22,6 +22,7 @@ pub(super) fn class_name(value: &Value) -> String {
         Value::Dict(_) => "dict",
         Value::Tuple(_) => "tuple",
         Value::Device(_) => "torch.device",
+        Value::Generator(_) => "torch._C.Generator",
         Value::Future(_) => "torch.jit.Future",
         Value::Function(_) => "torch.jit.ScriptFunction",
         Value::Object(object) => return object.class().as_str().to_string(),

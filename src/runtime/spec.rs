@@ -128,6 +128,7 @@ fn encode(value: &Value, words: &mut Words, tensor: &mut impl FnMut(&Tensor, &mu
         Value::Future(_) => 14,
         Value::Function(name) => 15 | u64::from(name.index()) << 8,
         Value::Uninitialized => 16,
+        Value::Generator(_) => 17,
     };
     words.push(kind);
 }

@@ -356,6 +356,7 @@ fn encode_at(value: &Value, depth: usize) -> Result<Json> {
         Value::Enum(member) => json!({"enum": [member.class.as_str(), member.name.as_str()]}),
         Value::Object(object) => json!({"object": object.class().as_str()}),
         Value::Function(name) => json!({"function": name.as_str()}),
+        Value::Generator(_) => json!({"generator": "cpu"}),
         Value::Future(future) => encode_at(&future.wait()?, depth + 1)?,
     })
 }

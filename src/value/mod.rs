@@ -8,10 +8,12 @@ mod container;
 mod future;
 #[cfg(test)]
 mod future_tests;
+pub mod generator;
 mod model;
 mod nested;
 mod object;
 pub mod python_text;
+mod shared_generator;
 mod string;
 mod sync;
 mod tensor_text;
@@ -19,6 +21,7 @@ pub mod text;
 mod weak;
 
 pub use model::{Dict, DictKey, EnumValue, Future, List, Native, Object, Tuple, Value};
+pub use shared_generator::{SharedGenerator, StateKeeper, kept};
 pub use string::Text;
 pub use weak::WeakValue;
 
@@ -75,6 +78,7 @@ impl Value {
             Value::Object(_) => "Object",
             Value::Enum(_) => "Enum",
             Value::Device(_) => "Device",
+            Value::Generator(_) => "Generator",
             Value::Future(_) => "Future",
             Value::Function(_) => "Function",
             Value::Uninitialized => "Uninitialized",
@@ -199,6 +203,7 @@ impl Value {
             (Value::Object(a), Value::Object(b)) => a.same(b),
             (Value::Enum(a), Value::Enum(b)) => Arc::ptr_eq(a, b),
             (Value::Device(a), Value::Device(b)) => a == b,
+            (Value::Generator(a), Value::Generator(b)) => a.same(b),
             (Value::Future(a), Value::Future(b)) => a.same(b),
             (Value::Function(a), Value::Function(b)) => a == b,
             _ => false,
@@ -221,6 +226,7 @@ impl Value {
             Value::Object(x) => Type::class(x.class()),
             Value::Enum(x) => Type::new(TypeKind::Enum(x.class, x.value.ty())),
             Value::Device(_) => Type::device(),
+            Value::Generator(_) => Type::generator(),
             Value::Future(x) => Type::future(x.element_type().clone()),
             Value::Function(name) => Type::new(TypeKind::Function(*name)),
         }

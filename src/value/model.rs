@@ -1,7 +1,7 @@
 //! What a value is: its kinds, and the lists, dictionaries, tuples and objects that hold values in turn. Only definitions; what
 //! containers do stands in `container` and `object`, what is asked of values in the module above.
 
-use super::{Text, future};
+use super::{SharedGenerator, Text, future};
 use crate::ir::types::TupleNames;
 use crate::ir::{Symbol, Type};
 use crate::resources::Charge;
@@ -43,6 +43,8 @@ pub enum Value {
     Enum(Arc<EnumValue>),
     /// A device.
     Device(Arc<Device>),
+    /// A random generator that a program or a host made.
+    Generator(SharedGenerator),
     /// Result of `fork`.
     Future(Future),
     /// A function as a value, by qualified name.

@@ -86,6 +86,7 @@ fn write_value(out: &mut String, value: &Value, full: bool, depth: usize) -> Res
         Value::Object(object) => {
             let _ = write!(out, "<{} object>", object.class());
         }
+        Value::Generator(_) => out.push_str("<torch._C.Generator object>"),
         Value::Future(future) => write_value(out, &future.wait()?, full, depth + 1)?,
         Value::Function(name) => out.push_str(name.as_str()),
     }

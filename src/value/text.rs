@@ -129,6 +129,7 @@ impl Text {
             Value::Device(device) => {
                 let _ = write!(out, "{device}");
             }
+            Value::Generator(_) => out.push_str("Generator"),
             Value::Future(_) => out.push_str("Future"),
             Value::Function(name) => out.push_str(name.as_str()),
         }

@@ -78,3 +78,67 @@ def parameters_out_of_range(x: Tensor, a: float, which: int):
 #> parameters_out_of_range(torch.zeros(2), 0.0, 3)
 #> parameters_out_of_range(torch.zeros(2), 0.0, 4)
 #> parameters_out_of_range(torch.zeros(2), 0.0, 5)
+#--- own_generator
+def f(n: int):
+    g = torch.Generator()
+    g.manual_seed(3)
+    h = torch.Generator(device="cpu").manual_seed(3)
+    first = torch.rand(n, generator=g), torch.randn([n, 2], generator=g), torch.rand(n, generator=h)
+    return first, torch.Generator().initial_seed(), torch.Generator(seed=5).initial_seed(), g is h, g is g, g is None
+#> f(3)
+#> f(20)
+#--- own_generator_of_each_op
+def f(x, n: int, seed: int):
+    g = torch.Generator().manual_seed(seed)
+    a = torch.randint(9, [n], generator=g), torch.randint(-3, 9, [n], generator=g), torch.randperm(n, generator=g)
+    b = torch.normal(0.0, 1.0, [n], generator=g), torch.normal(x, 2.0, generator=g), torch.normal(1.0, x.abs(), generator=g), torch.normal(x, x.abs(), generator=g)
+    c = torch.bernoulli(x.sigmoid(), generator=g), torch.bernoulli(x, 0.3, generator=g), torch.multinomial(x.abs(), 2, generator=g), torch.multinomial(x.abs(), 5, True, generator=g)
+    d = torch.empty(n).uniform_(1.0, 2.0, generator=g), torch.empty(n).normal_(generator=g), torch.empty(n).exponential_(2.0, generator=g)
+    e = torch.empty(n).log_normal_(generator=g), torch.empty(n).cauchy_(generator=g), torch.empty(n).geometric_(0.5, generator=g), torch.empty(n).bernoulli_(0.5, generator=g)
+    h = torch.empty(n, dtype=torch.long).random_(generator=g), torch.empty(n).random_(5, generator=g), torch.empty(n).random_(2, 5, generator=g), torch.empty(4).bernoulli_(x.sigmoid(), generator=g)
+    i = torch.poisson(x.abs() * 9, generator=g), torch.binomial(torch.full([4], 20.0), x.sigmoid(), generator=g), torch.rrelu(x, 0.1, 0.3, True, generator=g)
+    return a, b, c, d, e, h, i
+#> f(torch.tensor([0.5, -1.0, 2.0, -3.0]), 4, 7)
+#> f(torch.tensor([0.5, -1.0, 2.0, -3.0]), 19, -1)
+#--- own_generator_passed_on
+def fill(x, g: Optional[torch.Generator] = None):
+    return x.uniform_(0.0, 1.0, generator=g)
+def f(n: int, own: bool):
+    torch.manual_seed(1)
+    g: Optional[torch.Generator] = None
+    if own:
+        g = torch.Generator()
+        g.manual_seed(2)
+    made = [fill(torch.empty(n), g), fill(torch.empty(n)), torch.rand(n)]
+    if g is not None:
+        made.append(torch.rand(n, generator=g))
+    return made
+#> f(3, True)
+#> f(3, False)
+#--- own_generators_in_lists
+def f():
+    gs = [torch.Generator(), torch.Generator()]
+    for g in gs:
+        g.manual_seed(4)
+    d = {"a": gs[0]}
+    return torch.rand(2, generator=d["a"]), torch.rand(2, generator=gs[0]), torch.rand(2, generator=gs[1]), str(gs[0]), gs[0] is d["a"]
+#> f()
+#--- own_generator_seeds_itself
+def f():
+    g = torch.Generator()
+    s = g.seed()
+    x = torch.rand(4, generator=g)
+    return bool((x == torch.rand(4, generator=torch.Generator().manual_seed(s))).all()), g.initial_seed() == s
+#> f()
+#--- own_generator_on_another_device
+def f():
+    return torch.Generator("cuda")
+#> f()
+#--- own_generator_has_no_state
+def f():
+    return torch.Generator().get_state()
+#> f()
+#--- own_generator_has_no_device
+def f():
+    return torch.Generator().device
+#> f()

@@ -62,7 +62,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/dialects/aten/resample.rs", 1, FEW),
     ("src/dialects/aten/sample.rs", 1, FEW),
     ("src/dialects/aten/text_case.rs", 2, BOUND),
-    ("src/dialects/generator.rs", 1, ASKED),
     ("src/dialects/quantized/conv.rs", 1, HELD),
     ("src/dialects/quantized/pool.rs", 1, HELD),
     ("src/dialects/quantized/recurrent.rs", 1, HELD),
@@ -114,6 +113,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/tools/view/layers.rs", 7, HELD),
     ("src/value/python_text.rs", 4, SHOWN),
     ("src/value/tensor_text.rs", 1, SHOWN),
+    ("src/value/generator.rs", 1, ASKED),
 ];
 
 /// Copies of all elements of a tensor that no run is charged for: for hosts, and no kernel.

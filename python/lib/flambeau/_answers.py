@@ -27,6 +27,7 @@ from ._names import (
     info_of,
     type_text,
 )
+from ._random import Generator
 from ._scopes import CompilerError, Scope, _ignored, _numbered, _scopes, number_of, scope_number, unique_name
 from ._source import FrontendError, NotSupportedError, Text, function_text
 
@@ -222,7 +223,7 @@ class Answers:
         if _is_torch(cls, "device"):
             return ("path", "torch.device")
         legacy = cls.__module__ == "torch" and type(cls).__name__ == "tensortype"
-        if legacy or _is_torch(cls, "Size") or _is_torch(cls, "Generator"):
+        if legacy or _is_torch(cls, "Size") or _is_torch(cls, "Generator") or cls is Generator:
             return ("path", f"torch.{cls.__name__}")
         if text is not None:
             return ("path", "torch.Tensor") if text == "Tensor" else ("type", text)

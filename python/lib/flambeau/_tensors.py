@@ -8,7 +8,6 @@ from typing import Any, Callable, Iterator
 from . import _flambeau
 from ._dtypes import dtype_of
 from ._flambeau import Tensor, call_op, from_array, tensor_of
-from ._random import Generator
 from ._terms import applied, is_term
 
 __all__ = ["Size", "tensor", "as_tensor", "from_numpy", "from_dlpack", "is_tensor", "no_grad", "enable_grad"]
@@ -112,11 +111,7 @@ def function(path: str) -> Callable[..., Any]:
         if is_term(args):
             return applied(_kind(path), args, kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
-        generator = kwargs.pop("generator", None)
-        if generator is not None and not isinstance(generator, Generator):
-            raise TypeError(f"the generator is one of flambeau.Generator, not a {type(generator).__name__}")
-        with generator.drawn_from() if generator is not None else contextlib.nullcontext():
-            made = call_op(path, args, kwargs or None)
+        made = call_op(path, args, kwargs or None)
         if requires_grad:
             made.requires_grad_(True)
         return made

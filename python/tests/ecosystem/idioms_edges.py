@@ -228,6 +228,22 @@ def script_seeds_torch():
     same(found, [torch.rand(2), torch.rand(2)])
 
 
+@idiom
+def generators_of_torch_in_a_script():
+    @J.script
+    def f(n: int, g: Optional[torch.Generator] = None) -> torch.Tensor:
+        return torch.rand([n], generator=g)
+
+    @J.script
+    def own(n: int) -> torch.Tensor:
+        return torch.randn([n], generator=torch.Generator().manual_seed(4))
+
+    given, other = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    found = [f(3, given), torch.randn(20, generator=given), f(4, given)]
+    same(found, [torch.rand(3, generator=other), torch.randn(20, generator=other), torch.rand(4, generator=other)])
+    same(own(5), torch.randn(5, generator=torch.Generator().manual_seed(4)))
+
+
 # --- classes ---
 
 

@@ -90,7 +90,7 @@ fn poisson(a: &Args<'_>) -> Result<Outputs> {
     if values.iter().any(|x| *x < 0.0) {
         return fail("invalid Poisson rate, expected rate to be non-negative".to_string());
     }
-    one(make(a, 1, &rates.sizes(), rates.dtype(), |g, _| values.iter().map(|x| g.poisson(*x)).scratch())?)
+    one(make(a, &rates.sizes(), rates.dtype(), |g, _| values.iter().map(|x| g.poisson(*x)).scratch())?)
 }
 
 /// The least positive number of a dtype, without those that have lost bits, and the greatest below 1.
@@ -106,7 +106,7 @@ fn gamma(a: &Args<'_>) -> Result<Outputs> {
     let shapes = a.tensor(0)?;
     let (least, _) = bounds("gamma_cpu", shapes.dtype())?;
     let values = shapes.elements_as::<f64>()?;
-    one(make(a, 1, &shapes.sizes(), shapes.dtype(), |g, _| {
+    one(make(a, &shapes.sizes(), shapes.dtype(), |g, _| {
         values.iter().map(|x| g.gamma(*x).max(least)).scratch()
     })?)
 }
@@ -116,7 +116,7 @@ fn dirichlet(a: &Args<'_>) -> Result<Outputs> {
     let (least, most) = bounds("dirichlet", shapes.dtype())?;
     let values = shapes.elements_as::<f64>()?;
     let width = shapes.sizes().last().map_or(1, |n| *n as usize).max(1);
-    one(make(a, 1, &shapes.sizes(), shapes.dtype(), |g, _| {
+    one(make(a, &shapes.sizes(), shapes.dtype(), |g, _| {
         let mut drawn: Scratch<f64> = values.iter().map(|x| g.gamma(*x).max(f64::MIN_POSITIVE)).scratch()?;
         for row in drawn.chunks_mut(width) {
             let sum: f64 = row.iter().sum();
@@ -142,7 +142,7 @@ fn binomial(a: &Args<'_>) -> Result<Outputs> {
     let sizes = crate::tensor::broadcast_all([count, p])?;
     let counts = count.broadcast_to(&sizes)?.elements_as::<f64>()?;
     let chances = p.broadcast_to(&sizes)?.elements_as::<f64>()?;
-    one(make(a, 2, &sizes, count.dtype(), |g, _| {
+    one(make(a, &sizes, count.dtype(), |g, _| {
         let single = count.dtype() == DType::F32;
         let each = |(n, p): (&f64, &f64)| match single {
             true => f64::from(g.binomial_single(*n as f32, *p as f32)),

@@ -1,4 +1,4 @@
-//! Random numbers: drawn from the generator of the run exactly as PyTorch's CPU kernels draw them, and given to the elements
+//! Random numbers: drawn from the generator of the run, or one that is given, exactly as PyTorch's CPU kernels draw them, and given to the elements
 //! of a tensor in the order in which they lie in memory. Dropout, which draws too, is in `dropout`.
 
 use super::create::{LIKE, asked, like};
@@ -6,17 +6,17 @@ use super::list::nothing;
 use super::random_ints::{any_number, between, limits, mantissa, onwards};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::draw::{
-    Draw, DrawReal, bernoulli, deviation, each, empty_like, expect_default, fail, fill, make, normal,
-    rounded_to, scaled, uniform, write_ints,
+    Draw, DrawReal, bernoulli, deviation, each, empty_like, fail, fill, make, normal, rounded_to, scaled,
+    uniform, with_generator, write_ints,
 };
-use crate::dialects::generator::Generator;
 use crate::dialects::shapes::joins;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, create, host, one, opaque};
 use crate::kernels::wide::store;
 use crate::resources::{Collect, Scratch};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Element, Scalar, Tensor};
-use crate::value::Value;
+use crate::value::generator::Generator;
+use crate::value::{SharedGenerator, Value};
 
 macro_rules! options {
     ($head:literal) => {
@@ -51,10 +51,25 @@ pub static OPS: &[OpDef] = &[
     })
     .effects(Effects::RANDOM.union(Effects::WRITES_WORLD))
     .doc("seeds the generator of the program's world"),
-    create(options!("aten::rand(SymInt[] size, *, "), |a| sized(a, 0, uniform)).effects(Effects::RANDOM).infer(joins::create),
-    create(options!("aten::randn(SymInt[] size, *, "), |a| sized(a, 0, normal)).effects(Effects::RANDOM).infer(joins::create),
-    create(like_options!("aten::rand_like(Tensor self, *, "), |a| alike(a, 1, uniform)).effects(Effects::RANDOM).facts(LIKE).infer(joins::like),
-    create(like_options!("aten::randn_like(Tensor self, *, "), |a| alike(a, 1, normal)).effects(Effects::RANDOM).facts(LIKE).infer(joins::like),
+    host("aten::Generator(*, Device? device=None, int? seed=None) -> Generator", generator)
+        .effects(Effects::RANDOM)
+        .doc("a generator of the program's own, each time it is reached"),
+    host("aten::manual_seed.generator(Generator(a!) self, int seed) -> Generator(a!)", |a| {
+        reseeded(a, a.int(1)? as u64)?;
+        one(a.value(0)?.clone())
+    })
+    .effects(Effects::RANDOM.union(Effects::WRITES_WORLD))
+    .doc("seeds a generator"),
+    host("aten::seed(Generator(a!) self) -> int", |a| one(reseeded(a, Generator::from_entropy()?.seed())? as i64))
+        .effects(Effects::RANDOM.union(Effects::WRITES_WORLD))
+        .doc("seeds a generator from the system's entropy; the seed"),
+    host("aten::initial_seed(Generator self) -> int", |a| one(with_generator(a, |g| Ok(g.seed()))? as i64))
+        .effects(Effects::RANDOM)
+        .doc("what a generator was seeded with"),
+    create(options!("aten::rand(SymInt[] size, *, "), |a| sized(a, uniform)).effects(Effects::RANDOM).infer(joins::create),
+    create(options!("aten::randn(SymInt[] size, *, "), |a| sized(a, normal)).effects(Effects::RANDOM).infer(joins::create),
+    create(like_options!("aten::rand_like(Tensor self, *, "), |a| alike(a, uniform)).effects(Effects::RANDOM).facts(LIKE).infer(joins::like),
+    create(like_options!("aten::randn_like(Tensor self, *, "), |a| alike(a, normal)).effects(Effects::RANDOM).facts(LIKE).infer(joins::like),
     create(int_options!("aten::randint(SymInt high, SymInt[] size, *, "), |a| integers(a, None, 0, 1)).effects(Effects::RANDOM),
     create(int_options!("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, "), |a| integers(a, Some(0), 1, 2))
         .effects(Effects::RANDOM),
@@ -64,36 +79,36 @@ pub static OPS: &[OpDef] = &[
     })
     .effects(Effects::RANDOM).facts(LIKE),
     create(int_options!("aten::randperm(SymInt n, *, "), permutation).effects(Effects::RANDOM),
-    // The same with a generator; one of the program's own is refused.
-    create(options!("aten::rand.generator(SymInt[] size, *, Generator? generator, "), |a| default_only(a, 1, |a| sized(a, 0, uniform)))
+    // The same with a generator.
+    create(options!("aten::rand.generator(SymInt[] size, *, Generator? generator, "), |a| sized(a, uniform))
         .effects(Effects::RANDOM),
-    create(options!("aten::randn.generator(SymInt[] size, *, Generator? generator, "), |a| default_only(a, 1, |a| sized(a, 0, normal)))
+    create(options!("aten::randn.generator(SymInt[] size, *, Generator? generator, "), |a| sized(a, normal))
         .effects(Effects::RANDOM),
     create(like_options!("aten::rand_like.generator(Tensor self, *, Generator? generator, "), |a| {
-        default_only(a, 1, |a| alike(a, 1, uniform))
+        alike(a, uniform)
     })
     .effects(Effects::RANDOM).facts(LIKE),
     create(like_options!("aten::randn_like.generator(Tensor self, *, Generator? generator, "), |a| {
-        default_only(a, 1, |a| alike(a, 1, normal))
+        alike(a, normal)
     })
     .effects(Effects::RANDOM).facts(LIKE),
     create(int_options!("aten::randint.generator(SymInt high, SymInt[] size, *, Generator? generator, "), |a| {
-        default_only(a, 2, |a| integers(a, None, 0, 1))
+        integers(a, None, 0, 1)
     })
     .effects(Effects::RANDOM),
     create(int_options!("aten::randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, "), |a| {
-        default_only(a, 3, |a| integers(a, Some(0), 1, 2))
+        integers(a, Some(0), 1, 2)
     })
     .effects(Effects::RANDOM),
     create(like_options!("aten::randint_like.generator(Tensor self, SymInt high, *, Generator? generator, "), |a| {
-        default_only(a, 2, |a| integers_like(a, None, 1))
+        integers_like(a, None, 1)
     })
     .effects(Effects::RANDOM).facts(LIKE),
     create(like_options!("aten::randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, "), |a| {
-        default_only(a, 3, |a| integers_like(a, Some(1), 2))
+        integers_like(a, Some(1), 2)
     })
     .effects(Effects::RANDOM).facts(LIKE),
-    create(int_options!("aten::randperm.generator(SymInt n, *, Generator? generator, "), |a| default_only(a, 1, permutation))
+    create(int_options!("aten::randperm.generator(SymInt n, *, Generator? generator, "), permutation)
         .effects(Effects::RANDOM),
     // Forms that fill a tensor of the caller's.
     composite(
@@ -127,7 +142,7 @@ pub static OPS: &[OpDef] = &[
             return fail(format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}"));
         }
         let rounded = rounded_to(a.tensor(0)?.dtype().to_real());
-        refill(a, 3, "check_uniform_bounds", |g, draw| {
+        refill(a, "check_uniform_bounds", |g, draw| {
             let mut drawn = scaled(uniform(g, draw)?, to - from, from);
             // The upper end is left out, also where a number would round to it.
             drawn.iter_mut().filter(|x| rounded(**x) == rounded(to)).for_each(|x| *x = from);
@@ -138,28 +153,28 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (mean, std) = (a.float(1)?, deviation(a.float(2)?)?);
         let std = if a.tensor(0)?.dtype().is_complex() { std * 0.5f64.sqrt() } else { std };
-        refill(a, 3, "normal_kernel_cpu", |g, draw| Ok(scaled(normal(g, draw)?, std, mean)))
+        refill(a, "normal_kernel_cpu", |g, draw| Ok(scaled(normal(g, draw)?, std, mean)))
     })
     .effects(Effects::RANDOM),
     opaque("aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", |a| {
-        let (mean, std, dtype) = (a.float(0)?, deviation(a.float(1)?)?, asked(a, 4)?.unwrap_or(DType::F32));
+        let (mean, std, dtype) = (a.float(0)?, deviation(a.float(1)?)?, asked_dtype(a)?.unwrap_or(DType::F32));
         let std = if dtype.is_complex() { std * 0.5f64.sqrt() } else { std };
-        one(make(a, 3, &a.ints(2)?, dtype, |g, draw| Ok(scaled(normal(g, draw)?, std, mean)))?)
+        one(make(a, &a.ints(2)?, dtype, |g, draw| Ok(scaled(normal(g, draw)?, std, mean)))?)
     })
     .effects(Effects::RANDOM),
     opaque("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", |a| {
-        spread(a, a.tensor(0)?.clone(), a.tensor(1)?.clone(), 2)
+        spread(a, a.tensor(0)?.clone(), a.tensor(1)?.clone())
     })
     .effects(Effects::RANDOM)
     .out("Tensor_Tensor_out"),
     opaque("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", |a| {
         let std = deviation(a.float(1)?)?;
-        spread(a, a.tensor(0)?.clone(), Tensor::full(a.tensor(0)?.dtype(), &[], Scalar::Float(std))?, 2)
+        spread(a, a.tensor(0)?.clone(), Tensor::full(a.tensor(0)?.dtype(), &[], Scalar::Float(std))?)
     })
     .effects(Effects::RANDOM)
     .out("Tensor_float_out"),
     opaque("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", |a| {
-        spread(a, Tensor::full(a.tensor(1)?.dtype(), &[], Scalar::Float(a.float(0)?))?, a.tensor(1)?.clone(), 2)
+        spread(a, Tensor::full(a.tensor(1)?.dtype(), &[], Scalar::Float(a.float(0)?))?, a.tensor(1)?.clone())
     })
     .effects(Effects::RANDOM)
     .out("float_Tensor_out"),
@@ -168,7 +183,7 @@ pub static OPS: &[OpDef] = &[
         if std <= 0.0 {
             return fail(format!("log_normal_ expects std > 0.0, but found std={std}"));
         }
-        refill(a, 3, "log_normal_cpu", |g, draw| each(draw.count, || (mean + std * g.normal()).exp()))
+        refill(a, "log_normal_cpu", |g, draw| each(draw.count, || (mean + std * g.normal()).exp()))
     })
     .effects(Effects::RANDOM),
     opaque("aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
@@ -176,7 +191,7 @@ pub static OPS: &[OpDef] = &[
         if rate <= 0.0 {
             return fail(format!("exponential_ expects lambda > 0.0, but found lambda={rate}"));
         }
-        refill(a, 2, "exponential_cpu", |g, draw| each(draw.count, || g.exponential() / rate))
+        refill(a, "exponential_cpu", |g, draw| each(draw.count, || g.exponential() / rate))
     })
     .effects(Effects::RANDOM),
     opaque("aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
@@ -184,7 +199,7 @@ pub static OPS: &[OpDef] = &[
         if sigma <= 0.0 {
             return fail(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}"));
         }
-        refill(a, 3, "cauchy_cpu", |g, draw| {
+        refill(a, "cauchy_cpu", |g, draw| {
             each(draw.count, || median + sigma * (std::f64::consts::PI * (g.uniform() - 0.5)).tan())
         })
     })
@@ -198,27 +213,27 @@ pub static OPS: &[OpDef] = &[
         if dtype.is_complex() || dtype == DType::Bool {
             return Err(crate::kernels::create::range::not_implemented("geometric_cpu", dtype));
         }
-        refill(a, 2, "", |g, draw| each(draw.count, || (g.uniform().ln() / (1.0 - p).ln()).ceil()))
+        refill(a, "", |g, draw| each(draw.count, || (g.uniform().ln() / (1.0 - p).ln()).ceil()))
     })
     .effects(Effects::RANDOM),
-    opaque("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", |a| refill_ints(a, 1, any_number))
+    opaque("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", |a| refill_ints(a, any_number))
         .effects(Effects::RANDOM),
     opaque("aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", |a| {
-        refill_ints(a, 2, between(a.tensor(0)?.dtype(), 0, a.int(1)?)?)
+        refill_ints(a, between(a.tensor(0)?.dtype(), 0, a.int(1)?)?)
     })
     .effects(Effects::RANDOM),
     opaque("aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (dtype, from) = (a.tensor(0)?.dtype(), a.int(1)?);
         match a.opt_int(2)? {
-            Some(to) => refill_ints(a, 3, between(dtype, from, to)?),
-            None => refill_ints(a, 3, onwards(dtype, from)?),
+            Some(to) => refill_ints(a, between(dtype, from, to)?),
+            None => refill_ints(a, onwards(dtype, from)?),
         }
     })
     .effects(Effects::RANDOM),
     opaque("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", |a| {
         let chances = a.tensor(0)?;
         let result = Tensor::zeros(chances.dtype(), &chances.sizes())?;
-        coins(a, 1, &result, chances)?;
+        coins(a, &result, chances)?;
         one(result)
     })
     .effects(Effects::RANDOM)
@@ -226,25 +241,25 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", |a| {
         let (like, p) = (a.tensor(0)?, a.float(1)?);
         let result = Tensor::zeros(like.dtype(), &like.sizes())?;
-        fill(a, 2, &result, |g, draw| bernoulli(g, draw.count, p))?;
+        fill(a, &result, |g, draw| bernoulli(g, draw.count, p))?;
         one(result)
     })
     .effects(Effects::RANDOM).infer(joins::row_major),
     opaque("fusion::bernoulli_like(Tensor self, float p) -> Tensor", |a| {
         let (result, p) = (empty_like(a.tensor(0)?, a.tensor(0)?.dtype())?, a.float(1)?);
-        fill(a, usize::MAX, &result, |g, draw| bernoulli(g, draw.count, p))?;
+        fill(a, &result, |g, draw| bernoulli(g, draw.count, p))?;
         one(result)
     })
     .effects(Effects::RANDOM).facts(LIKE).infer(joins::like)
     .doc("ones with a probability and zeros, in a tensor with another's layout: what dropout draws"),
     opaque("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let p = a.float(1)?;
-        refill(a, 2, "", |g, draw| bernoulli(g, draw.count, p))
+        refill(a, "", |g, draw| bernoulli(g, draw.count, p))
     })
     .effects(Effects::RANDOM),
     opaque("aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let target = a.tensor(0)?;
-        coins(a, 2, target, &a.tensor(1)?.broadcast_to(&target.sizes())?)?;
+        coins(a, target, &a.tensor(1)?.broadcast_to(&target.sizes())?)?;
         one(target.clone())
     })
     .effects(Effects::RANDOM),
@@ -253,12 +268,21 @@ pub static OPS: &[OpDef] = &[
         .out_exact("out"),
 ];
 
-/// Runs the kernel of the form without a generator, which stands at `generator` among the arguments.
-fn default_only(a: &Args<'_>, generator: usize, kernel: fn(&Args<'_>) -> Result<Outputs>) -> Result<Outputs> {
-    expect_default(a, generator)?;
-    let others = a.values.iter().enumerate().filter(|(at, _)| *at != generator);
-    let values: Vec<Value> = others.map(|(_, value)| value.clone()).collect();
-    kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })
+/// A generator that the program makes.
+fn generator(a: &Args<'_>) -> Result<Outputs> {
+    if let Some(device) = a.opt_device(0)?.filter(|device| !device.is_cpu()) {
+        return Err(Diagnostic::unsupported(format!("a generator on device {device}")));
+    }
+    let seed = a.opt_int(1)?.map_or(Generator::DEFAULT_SEED, |seed| seed as u64);
+    one(Value::Generator(SharedGenerator::new(Generator::new(seed))))
+}
+
+/// Seeds the given generator; the seed.
+fn reseeded(a: &Args<'_>, seed: u64) -> Result<u64> {
+    with_generator(a, |g| {
+        *g = Generator::new(seed);
+        Ok(seed)
+    })
 }
 
 /// Fills a tensor that an op has just made with real or complex numbers.
@@ -270,7 +294,7 @@ fn filled(a: &Args<'_>, target: Tensor, draw: DrawReal) -> Result<Outputs> {
     }
     // The two parts of a complex normal number share its variance.
     let factor = if is_normal(a) && dtype.is_complex() { 0.5f64.sqrt() } else { 1.0 };
-    fill(a, usize::MAX, &target, |g, wanted| Ok(scaled(draw(g, wanted)?, factor, 0.0)))?;
+    fill(a, &target, |g, wanted| Ok(scaled(draw(g, wanted)?, factor, 0.0)))?;
     one(target)
 }
 
@@ -278,13 +302,23 @@ fn is_normal(a: &Args<'_>) -> bool {
     a.op.name().as_str().contains("randn")
 }
 
-fn sized(a: &Args<'_>, sizes: usize, draw: DrawReal) -> Result<Outputs> {
-    let dtype = asked(a, sizes + 1)?.unwrap_or(DType::F32);
-    filled(a, Tensor::zeros(dtype, &a.ints(sizes)?)?, draw)
+/// The dtype asked for, the first of the four options that end the arguments, with a generator before them or not.
+fn asked_dtype(a: &Args<'_>) -> Result<Option<DType>> {
+    asked(a, a.values.len().saturating_sub(4))
 }
 
-fn alike(a: &Args<'_>, options: usize, draw: DrawReal) -> Result<Outputs> {
-    let template = like(a, options, Scalar::Int(0))?;
+/// A tensor like the first argument, by the five options that end the arguments.
+fn template(a: &Args<'_>) -> Result<Outputs> {
+    like(a, a.values.len().saturating_sub(5), Scalar::Int(0))
+}
+
+fn sized(a: &Args<'_>, draw: DrawReal) -> Result<Outputs> {
+    let dtype = asked_dtype(a)?.unwrap_or(DType::F32);
+    filled(a, Tensor::zeros(dtype, &a.ints(0)?)?, draw)
+}
+
+fn alike(a: &Args<'_>, draw: DrawReal) -> Result<Outputs> {
+    let template = template(a)?;
     let Some(Value::Tensor(t)) = template.first() else { return Ok(template) };
     filled(a, t.clone(), draw)
 }
@@ -297,27 +331,27 @@ fn whole_numbers(
 ) -> Result<Outputs> {
     target.layout().refuse_overlap()?;
     let (dtype, n) = (target.dtype(), target.numel());
-    let drawn = a.run.with_generator(|g| (0..n).map(|_| draw(g, dtype)).scratch())?;
+    let drawn = with_generator(a, |g| (0..n).map(|_| draw(g, dtype)).scratch())?;
     write_ints(target, &drawn)?;
     one(target.clone())
 }
 
 fn integers(a: &Args<'_>, low: Option<usize>, high: usize, sizes: usize) -> Result<Outputs> {
     let low = low.map_or(Ok(0), |n| a.int(n))?;
-    let dtype = asked(a, sizes + 1)?.unwrap_or(DType::I64);
+    let dtype = asked_dtype(a)?.unwrap_or(DType::I64);
     whole_numbers(a, &Tensor::zeros(dtype, &a.ints(sizes)?)?, between(dtype, low, a.int(high)?)?)
 }
 
 fn integers_like(a: &Args<'_>, low: Option<usize>, high: usize) -> Result<Outputs> {
     let low = low.map_or(Ok(0), |n| a.int(n))?;
-    let template = like(a, high + 1, Scalar::Int(0))?;
+    let template = template(a)?;
     let Some(Value::Tensor(t)) = template.first() else { return Ok(template) };
     whole_numbers(a, t, between(t.dtype(), low, a.int(high)?)?)
 }
 
 fn permutation(a: &Args<'_>) -> Result<Outputs> {
     let n = a.int(0)?;
-    let dtype = asked(a, 1)?.unwrap_or(DType::I64);
+    let dtype = asked_dtype(a)?.unwrap_or(DType::I64);
     if n < 0 {
         return fail(format!("Trying to create tensor with negative dimension {n}: [{n}]"));
     }
@@ -336,7 +370,7 @@ fn permutation(a: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::unsupported(format!("aten::randperm of {n} numbers")));
     }
     let mut order = (0..n).scratch()?;
-    a.run.with_generator(|g| {
+    with_generator(a, |g| {
         for i in 0..order.len().saturating_sub(1) {
             let other = i + g.bits32() as usize % (order.len() - i);
             order.swap(i, other);
@@ -348,7 +382,6 @@ fn permutation(a: &Args<'_>) -> Result<Outputs> {
 
 fn refill(
     a: &Args<'_>,
-    generator: usize,
     kernel: &str,
     draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
 ) -> Result<Outputs> {
@@ -358,22 +391,16 @@ fn refill(
     if !kernel.is_empty() && !dtype.is_floating() && !complex {
         return Err(crate::kernels::create::range::not_implemented(kernel, dtype));
     }
-    fill(a, generator, target, draw)?;
+    fill(a, target, draw)?;
     one(target.clone())
 }
 
-fn refill_ints(
-    a: &Args<'_>,
-    generator: usize,
-    draw: impl Fn(&mut Generator, DType) -> i64,
-) -> Result<Outputs> {
-    expect_default(a, generator)?;
+fn refill_ints(a: &Args<'_>, draw: impl Fn(&mut Generator, DType) -> i64) -> Result<Outputs> {
     whole_numbers(a, a.tensor(0)?, draw)
 }
 
 /// One throw for each element of `target`, by the probability of its place.
-fn coins(a: &Args<'_>, generator: usize, target: &Tensor, probabilities: &Tensor) -> Result<()> {
-    expect_default(a, generator)?;
+fn coins(a: &Args<'_>, target: &Tensor, probabilities: &Tensor) -> Result<()> {
     if !probabilities.dtype().is_floating() {
         return Err(crate::kernels::create::range::not_implemented(
             "bernoulli_tensor_cpu_p_",
@@ -392,7 +419,7 @@ fn coins(a: &Args<'_>, generator: usize, target: &Tensor, probabilities: &Tensor
                     please report an enhancement request to PyTorch.)";
         return fail(text.to_string());
     }
-    let drawn = a.run.with_generator(|g| {
+    let drawn = with_generator(a, |g| {
         let throw = |p: &f64| if double { g.uniform() < *p } else { g.uniform_single() < *p };
         chances.iter().map(throw).scratch()
     })?;
@@ -404,7 +431,7 @@ fn coins(a: &Args<'_>, generator: usize, target: &Tensor, probabilities: &Tensor
 }
 
 /// Mean plus deviation times normal numbers of the sizes of both.
-fn spread(a: &Args<'_>, mean: Tensor, std: Tensor, generator: usize) -> Result<Outputs> {
+fn spread(a: &Args<'_>, mean: Tensor, std: Tensor) -> Result<Outputs> {
     let sizes = crate::tensor::broadcast_all([&mean, &std])?;
     let dtype = crate::tensor::promote_types(mean.dtype(), std.dtype());
     if !dtype.is_floating() {
@@ -416,7 +443,7 @@ fn spread(a: &Args<'_>, mean: Tensor, std: Tensor, generator: usize) -> Result<O
         return fail("normal expects all elements of std >= 0.0".to_string());
     }
     let round = rounded_to(dtype);
-    one(make(a, generator, &sizes, dtype, |g, draw| {
+    one(make(a, &sizes, dtype, |g, draw| {
         let drawn = normal(g, draw)?;
         // The standard numbers are scaled and then moved, each rounded to the dtype.
         let moved = |(x, (mean, std)): (&f64, (&f64, &f64))| round(round(*x) * std) + mean;
@@ -426,7 +453,6 @@ fn spread(a: &Args<'_>, mean: Tensor, std: Tensor, generator: usize) -> Result<O
 
 fn multinomial(a: &Args<'_>) -> Result<Outputs> {
     let (weights, count, replacement) = (a.tensor(0)?, a.int(1)?, a.bool(2)?);
-    expect_default(a, 3)?;
     if !weights.dtype().is_floating() {
         return fail(format!(
             "multinomial only supports floating-point dtypes for input, got: {}",
@@ -466,7 +492,7 @@ fn multinomial(a: &Args<'_>) -> Result<Outputs> {
         return fail("invalid multinomial distribution (sum of probabilities <= 0)".to_string());
     }
     let mut out: Scratch<i64> = Scratch::default();
-    a.run.with_generator(|g| {
+    with_generator(a, |g| {
         if replacement && count > 1 {
             for row in &rows {
                 out.extend(with_replacement(g, row, count)?)?;

@@ -3,8 +3,8 @@
 
 use crate::diag::Result;
 use crate::dialects::draw::{fail, rounded_to};
-use crate::dialects::generator::Generator;
 use crate::tensor::DType;
+use crate::value::generator::Generator;
 
 /// Draws whole numbers.
 pub(super) type Whole = Box<dyn Fn(&mut Generator, DType) -> i64>;

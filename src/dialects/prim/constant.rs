@@ -214,7 +214,7 @@ fn attr_at(value: &Value, depth: usize) -> Option<Attr> {
             let content = Arc::clone(x.content()?);
             Attr::Object(Held { class: x.class(), content })
         }
-        Value::Future(_) | Value::Function(_) | Value::Uninitialized => return None,
+        Value::Generator(_) | Value::Future(_) | Value::Function(_) | Value::Uninitialized => return None,
     })
 }
 

@@ -184,7 +184,7 @@ impl<'a> Tree<'a> {
                 Node::Enum(Box::new(Enum { class: x.class.as_str().into(), value }))
             }
             Value::Object(x) => self.object(x, depth)?,
-            Value::Future(_) | Value::Function(_) | Value::Uninitialized => {
+            Value::Generator(_) | Value::Future(_) | Value::Function(_) | Value::Uninitialized => {
                 return Err(Diagnostic::unsupported(format!("saving a {}", value.kind_name())));
             }
         })

@@ -74,7 +74,11 @@ impl Context<'_> {
                 }
                 out.push_str(if unclear { "})" } else { "}" });
             }
-            Value::Tensor(_) | Value::Object(_) | Value::Future(_) | Value::Uninitialized => {
+            Value::Tensor(_)
+            | Value::Object(_)
+            | Value::Generator(_)
+            | Value::Future(_)
+            | Value::Uninitialized => {
                 return Err(unsupported(value));
             }
         }
@@ -93,7 +97,7 @@ impl Context<'_> {
 
     /// The place of a constant in the table; equal tensors share one.
     fn table_index(&self, value: &Value) -> Result<usize> {
-        if matches!(value, Value::Future(_) | Value::Uninitialized) {
+        if matches!(value, Value::Generator(_) | Value::Future(_) | Value::Uninitialized) {
             return Err(unsupported(value));
         }
         let mut table = self.constants.borrow_mut();

@@ -104,7 +104,7 @@ fn copied(value: &Value, depth: usize) -> Option<Value> {
             }
             Value::Dict(copy)
         }
-        Value::Future(_) => return None,
+        Value::Future(_) | Value::Generator(_) => return None,
         // Numbers and text; objects, whose attributes plans guard.
         other => other.clone(),
     })

@@ -1,4 +1,4 @@
-//! The random generator of a world: PyTorch's on the CPU. A Mersenne twister (Matsumoto and Nishimura, MT19937, 1998)
+//! The random generator: PyTorch's on the CPU. A Mersenne twister (Matsumoto and Nishimura, MT19937, 1998)
 //! gives 32 bits at a time; distributions take from them what PyTorch's kernels take, so that seeded programs draw the
 //! same numbers. Knows no op.
 
@@ -87,6 +87,9 @@ macro_rules! binomial {
 }
 
 impl Generator {
+    /// What PyTorch seeds a generator with that a program makes without a seed.
+    pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
+
     /// The generator after `torch.manual_seed(seed)`; the low 32 bits count.
     pub fn new(seed: u64) -> Generator {
         let mut state = Box::new([seed as u32; WORDS]);
