@@ -223,6 +223,7 @@ impl Line<'_> {
                 if whole < channels {
                     self.tile::<L, P, K, S, true>(l, begin, whole, channels - whole, (from, to));
                 }
+                self.finish(l, begin, P);
             }
             at = begin + P;
         }
@@ -251,7 +252,7 @@ impl Line<'_> {
         (at * s.stride[1] + tap * s.dilation[1]).saturating_sub(s.padding[1][0])
     }
 
-    /// Applies the epilogue to `P` results' sums, or those of them that the line has, and stores them.
+    /// Stores `P` results' sums, or those of them that the line has, with what of the epilogue needs no function.
     ///
     /// # Safety
     /// As `some`.
@@ -275,11 +276,22 @@ impl Line<'_> {
             // SAFETY: the caller's promise.
             unsafe { write_some(l, out.add(p * j.pitch), count, column.begin(l, sums[p])) };
         }
-        if !column.is_simple() {
-            let first = (self.pixel + at, channel);
-            // SAFETY: as above.
-            apart(l, unsafe { Finish::of_tile(j.epilogue, first, out, [results, count], j.pitch) });
+    }
+
+    /// Applies the rest of the epilogue to all channels of at most `count` results that are stored.
+    ///
+    /// # Safety
+    /// As `some`.
+    #[inline(always)]
+    unsafe fn finish<L: Lanes>(&mut self, l: L, at: usize, count: usize) {
+        let j = self.job;
+        if j.epilogue.is_simple() {
+            return;
         }
+        let out = self.out.as_mut_ptr().wrapping_add(at * j.pitch);
+        let size = [count.min(j.result[1] - at), j.shape.out_channels];
+        // SAFETY: the caller's promise.
+        apart(l, unsafe { Finish::of_area(j.epilogue, (self.pixel + at, 0), out, size, j.pitch) });
     }
 
     /// Computes some channels of `P` results, or of those that the line has, whose windows have `K` columns, `S` columns from
@@ -362,6 +374,8 @@ impl Line<'_> {
                 self.store(l, at, (channel, count), &sums);
             }
         }
+        // SAFETY: as above.
+        unsafe { self.finish(l, at, P) };
         at + P
     }
 }

@@ -2,7 +2,7 @@
 //! a residual added before the activation, the activation, a residual added after it. Knows channels, no layers.
 #![allow(
     unsafe_code,
-    reason = "rows of tiles go through pointers; `Finish::of_tile` is promised that they are in bounds"
+    reason = "rows of tiles go through pointers; `Finish::of_area` is promised that they are in bounds"
 )]
 
 use super::math;
@@ -83,6 +83,11 @@ impl Epilogue<'_> {
         }
     }
 
+    /// Whether [`Column::begin`] does all there is to do; else there is a residual or a function left.
+    pub(super) fn is_simple(&self) -> bool {
+        self.residual.is_none() && self.activation.bounds().is_some()
+    }
+
     /// Whether it leaves the sums as they are.
     pub(super) fn is_empty(&self) -> bool {
         self.bias.is_none()
@@ -119,7 +124,7 @@ impl Activation {
             Activation::None => x,
             Activation::Relu => l.at_least(zero, x),
             Activation::Clamp(low, high) => l.at_most(l.splat(high), l.at_least(l.splat(low), x)),
-            Activation::Silu => l.div(x, l.add(one, math::exp(l, l.sub(l.splat(-0.0), x)))),
+            Activation::Silu => math::silu(l, x),
             Activation::HardSwish => l.div(l.mul(x, six(x)), l.splat(6.0)),
             Activation::HardSigmoid => l.div(six(x), l.splat(6.0)),
             Activation::Sigmoid => math::sigmoid(l, x),
@@ -183,12 +188,6 @@ impl<V: Copy> Column<V> {
         if self.simple { x } else { self.rest(l, epilogue, x, pixel) }
     }
 
-    /// Whether [`Column::begin`] does all there is to do; else there is a residual or a function left.
-    #[inline(always)]
-    pub(super) fn is_simple(&self) -> bool {
-        self.simple
-    }
-
     /// Bias, batch norm, and bounds where there is no more to do.
     #[inline(always)]
     pub(super) fn begin<L: Lanes<V = V>>(&self, l: L, sums: V) -> V {
@@ -208,7 +207,7 @@ impl<V: Copy> Column<V> {
     }
 }
 
-/// Applies an activation to rows of stored sums, and adds what is added before or after it. Tiles of sums are compiled for each size:
+/// Applies an activation to rows of stored sums, and adds what is added before or after it. Sums are computed in many places and sizes:
 /// as work of its own ([`apart`](super::vector::apart)) the functions are compiled once for all of them.
 pub(super) struct Finish<'a> {
     activation: Activation,
@@ -222,11 +221,11 @@ pub(super) struct Finish<'a> {
 }
 
 impl<'a> Finish<'a> {
-    /// For a tile whose first row and column have these numbers in the whole result.
+    /// For an area whose first row and column have these numbers in the whole result.
     ///
     /// # Safety
     /// The rows of sums must be in bounds, and written by nothing else, until the work is done.
-    pub unsafe fn of_tile(
+    pub unsafe fn of_area(
         epilogue: &Epilogue<'a>,
         (pixel, column): (usize, usize),
         sums: *mut f32,

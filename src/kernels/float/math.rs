@@ -85,11 +85,25 @@ fn exp_of_gate<L: Lanes>(l: L, x: L::V) -> L::V {
     l.scaled_little(e, n)
 }
 
+/// 1 + e^-x: infinity where PyTorch's is.
+#[inline(always)]
+fn one_and_exp_of_minus<L: Lanes>(l: L, x: L::V) -> L::V {
+    // Below e^-87 nothing is left of it beside 1.
+    let minus = l.at_least(l.splat(-87.0), l.at_most(l.splat(MOST), l.sub(l.splat(-0.0), x)));
+    let (e, n) = mantissa(l, minus);
+    l.add(l.splat(1.0), l.scaled_beyond_one(e, n))
+}
+
 /// 1 / (1 + e^-x).
 #[inline(always)]
 pub(super) fn sigmoid<L: Lanes>(l: L, x: L::V) -> L::V {
-    let one = l.splat(1.0);
-    l.div(one, l.add(one, exp(l, l.sub(l.splat(-0.0), x))))
+    l.div(l.splat(1.0), one_and_exp_of_minus(l, x))
+}
+
+/// x / (1 + e^-x).
+#[inline(always)]
+pub(super) fn silu<L: Lanes>(l: L, x: L::V) -> L::V {
+    l.div(x, one_and_exp_of_minus(l, x))
 }
 
 /// The hyperbolic tangent.
@@ -110,4 +124,61 @@ pub(super) fn erf<L: Lanes>(l: L, x: L::V) -> L::V {
     let z = poly(l, l.at_most(l.splat(4.0), size), &LOG_ERFC);
     let large = l.sub(l.splat(1.0), exp_of_gate(l, z));
     l.with_sign(l.where_less(size, l.splat(0.9), small, large), x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::float::vector::{Isa, LANES, Work, with};
+
+    struct Gates([f32; LANES]);
+
+    impl Work for Gates {
+        type Out = [[f32; LANES]; 2];
+
+        fn run<L: Lanes>(self, l: L) -> Self::Out {
+            let (x, mut out) = (l.load(&self.0), [[0.0; LANES]; 2]);
+            l.store(&mut out[0], silu(l, x));
+            l.store(&mut out[1], sigmoid(l, x));
+            out
+        }
+    }
+
+    #[test]
+    fn gates_are_right_to_their_ends() {
+        let inf = f32::INFINITY;
+        let numbers = [
+            -inf,
+            -200.0,
+            -89.2,
+            -88.8,
+            -88.7,
+            -88.4,
+            -87.5,
+            -20.0,
+            -0.0,
+            0.0,
+            1.0,
+            30.0,
+            88.5,
+            200.0,
+            inf,
+            f32::NAN,
+        ];
+        for isa in Isa::supported() {
+            let [silus, sigmoids] = with(isa, Gates(numbers));
+            for ((x, silu), sigmoid) in numbers.into_iter().zip(silus).zip(sigmoids) {
+                // As PyTorch computes them: the sum is infinite where it is not a finite float, which makes the quotient zero, or NaN.
+                let sum = f64::from((1.0 + (-f64::from(x)).exp()) as f32);
+                for (y, wanted) in [(silu, f64::from(x) / sum), (sigmoid, 1.0 / sum)] {
+                    let near = (f64::from(y) - wanted).abs() <= 1e-6 * wanted.abs() || f64::from(y) == wanted;
+                    assert!(near || y.is_nan() && wanted.is_nan(), "{isa:?}: {y} for {wanted} at {x}");
+                    assert_eq!(
+                        y.is_nan() || y.is_sign_negative(),
+                        wanted.is_nan() || wanted.is_sign_negative()
+                    );
+                }
+            }
+        }
+    }
 }

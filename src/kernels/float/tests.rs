@@ -226,9 +226,10 @@ fn convolutions_with_algorithms_of_their_own_are_right() {
         if sizes.iter().all(|size| size + 2 * padding >= 3) {
             check(&mut random, shape(channels, 3, 1, padding, 1), Layout::ChannelsLast, 2, sizes);
         }
-        // Depthwise windows: those with loops of their own, in lines that are short, shorter than a tile among them, and long.
-        let channels = random.from(2, 70);
-        for width in [7, random.from(8, 40)] {
+        // Depthwise windows: those with loops of their own, in lines that are short, shorter than a tile among them, and long;
+        // the last channels fill half a vector, less, or more.
+        for (channels, width) in [(24, 7), (random.from(17, 23), 9), (random.from(2, 70), random.from(8, 40))]
+        {
             for (kernel, stride) in [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1), (2, 1)] {
                 let shape = shape([channels; 2], kernel, stride, random.below(kernel), channels);
                 let sizes = [random.from(7, 9), width];

@@ -25,6 +25,10 @@ const FETCHING: usize = 4;
 /// 25,088 products of normal numbers it is 3.7e-7 of their root mean square; one chain had 2.9e-6.
 const TERMS: usize = 256;
 
+/// Rows of tiles after which an epilogue's function is applied to them: their sums are in the first cache, and are enough for a
+/// long loop.
+const FINISHED: usize = 64;
+
 /// Terms whose weights are transposed at a time, where they go elsewhere than side by side: they stay in the first cache.
 const TURNED: usize = 64;
 
@@ -351,6 +355,24 @@ impl<'a> Block<'a> {
         Ok(())
     }
 
+    /// Applies what of an epilogue is left once tiles are stored: a function, and what is added after it.
+    ///
+    /// # Safety
+    /// The area must be in the block, and the product fit it.
+    #[inline(always)]
+    unsafe fn finish_rest<L: Lanes>(&self, l: L, p: &Product<'_>, (pixels, columns): Area) {
+        let Some(epilogue) = p.epilogue.filter(|e| e.activation.bounds().is_none()) else { return };
+        // What is added before the function is in the sums.
+        let rest = Epilogue { residual: epilogue.residual.filter(|r| r.after), ..*epilogue };
+        let column = p.base + columns.start;
+        // SAFETY: the caller's promise.
+        let finish = unsafe {
+            let sums = self.out.add(pixels.start * self.pitch + column);
+            Finish::of_area(&rest, (pixels.start, column), sums, [pixels.len(), columns.len()], self.pitch)
+        };
+        apart(l, finish);
+    }
+
     /// Whether all that tiles touch lies inside the slices and the block.
     fn fits(&self, p: &Product<'_>) -> Option<bool> {
         let rows = p.lines.count.checked_mul(p.lines.rows)?;
@@ -396,6 +418,20 @@ impl Work for Tiles<'_, '_> {
         let (p, block) = (self.product, self.block);
         let most = l.rows();
         let terms: usize = p.runs.iter().map(|run| run.len).sum();
+        let bounds = p.epilogue.and_then(|e| e.activation.bounds());
+        let frame = &Frame {
+            step: p.lines.stride,
+            runs: p.runs,
+            pitch: block.pitch,
+            onto: p.onto,
+            long: terms > TERMS,
+            epilogue: p.epilogue,
+            bounds: bounds.filter(|bounds| *bounds != (f32::NEG_INFINITY, f32::INFINITY)),
+            is_last: bounds.is_some(),
+        };
+        // Tiles of nearly the same size: a last one of few rows would wait for its sums.
+        let tiles = p.lines.rows.div_ceil(most);
+        let (each, larger) = (p.lines.rows / tiles, p.lines.rows % tiles);
         // One tile alone would have to fetch half a block on top of its own.
         let several = p.lines.count > 1 || p.lines.rows > most;
         let mut column = block.columns.start;
@@ -410,36 +446,39 @@ impl Work for Tiles<'_, '_> {
             let mut fetched =
                 (0..width / LANES).filter(|_| several && !next.is_empty()).map(|n| n * terms * LANES);
             for line in 0..p.lines.count {
-                let tiles = p.lines.rows.div_ceil(most);
+                let first = block.pixels.start + p.pixel + line * p.lines.rows;
+                // The first row whose sums are not finished.
+                let (mut from, mut unfinished) = (0, 0);
                 for n in 0..tiles {
-                    // Tiles of nearly the same size: a last one of few rows would wait for its sums.
-                    let (from, to) = (n * p.lines.rows / tiles, (n + 1) * p.lines.rows / tiles);
-                    let pixel = block.pixels.start + p.pixel + line * p.lines.rows + from;
+                    let to = from + each + usize::from(n < larger);
+                    let pixel = first + from;
                     let (ahead, ahead_step) = match fetched.next() {
                         Some(at) => (next.as_ptr().wrapping_add(at), LANES),
                         None => (weights.as_ptr(), 0),
                     };
                     let tile = Tile {
+                        frame,
                         inputs: p.inputs[p.lines.at(line, from)..].as_ptr(),
-                        step: p.lines.stride,
                         rows: to - from,
-                        runs: p.runs,
                         weights: weights.as_ptr(),
                         ahead,
                         ahead_step,
                         width,
                         // SAFETY: inside the result, as `Block::fits` has proved.
                         out: unsafe { block.out.add(pixel * block.pitch + p.base + column) },
-                        pitch: block.pitch,
                         columns,
                         column: p.base + column,
                         pixel,
-                        onto: p.onto,
-                        long: terms > TERMS,
-                        epilogue: p.epilogue,
                     };
                     // SAFETY: as above.
                     unsafe { l.tile(&tile) };
+                    from = to;
+                    if to - unfinished >= FINISHED || n + 1 == tiles {
+                        let area = (first + unfinished..first + to, column..column + columns);
+                        // SAFETY: as above.
+                        unsafe { block.finish_rest(l, p, area) };
+                        unfinished = to;
+                    }
                 }
             }
             column += width;
@@ -447,12 +486,27 @@ impl Work for Tiles<'_, '_> {
     }
 }
 
+/// What the tiles of a product have in common.
+struct Frame<'a> {
+    /// Floats from row to row.
+    step: usize,
+    runs: &'a [Run],
+    pitch: usize,
+    onto: bool,
+    /// Whether the sums have enough terms to be added up in parts.
+    long: bool,
+    epilogue: Option<&'a Epilogue<'a>>,
+    /// The epilogue's bounds, where it has some.
+    bounds: Option<(f32, f32)>,
+    /// Whether nothing of the epilogue is left after them: no function.
+    is_last: bool,
+}
+
 /// A few rows of one block of columns.
 struct Tile<'a> {
+    frame: &'a Frame<'a>,
     inputs: *const f32,
-    step: usize,
     rows: usize,
-    runs: &'a [Run],
     weights: *const f32,
     /// Weights of the next block, of which a line is fetched with each term, and floats from line to line.
     ahead: *const f32,
@@ -460,15 +514,10 @@ struct Tile<'a> {
     /// Floats from term to term: 16 or 32.
     width: usize,
     out: *mut f32,
-    pitch: usize,
     /// Columns that are stored, and the first one's and the first row's number in the result.
     columns: usize,
     column: usize,
     pixel: usize,
-    onto: bool,
-    /// Whether the sums have enough terms to be added up in parts.
-    long: bool,
-    epilogue: Option<&'a Epilogue<'a>>,
 }
 
 impl InRegisters for Tile<'_> {
@@ -493,11 +542,23 @@ impl InRegisters for Tile<'_> {
     }
     #[inline(always)]
     unsafe fn compute<L: Lanes, const M: usize, const N: usize>(&self, l: L) {
-        // SAFETY: the caller's promise.
-        match self.long {
-            true => unsafe { compute::<L, M, N, true>(l, self) },
-            false => unsafe { compute::<L, M, N, false>(l, self) },
+        match self.frame.long {
+            true => apart(l, Rows::<M, N, true>(self)),
+            false => apart(l, Rows::<M, N, false>(self)),
         }
+    }
+}
+
+/// A tile of `M` rows of `N` vectors of columns, of long sums or not: in a function of its own, where registers are its own.
+struct Rows<'t, 'a, const M: usize, const N: usize, const LONG: bool>(&'t Tile<'a>);
+
+impl<const M: usize, const N: usize, const LONG: bool> Work for Rows<'_, '_, M, N, LONG> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) {
+        // SAFETY: the promise to [`InRegisters::compute`], which alone makes it.
+        unsafe { compute::<L, M, N, LONG>(l, self.0) }
     }
 }
 
@@ -519,16 +580,15 @@ impl Tile<'_> {
 ///
 /// # Safety
 /// As [`InRegisters::compute`].
-// Without optimization the frames of all tiles would lie in one, which is too large for a thread's stack.
-#[cfg_attr(debug_assertions, inline(never))]
-#[cfg_attr(not(debug_assertions), inline(always))]
+#[inline(always)]
 unsafe fn compute<L: Lanes, const M: usize, const N: usize, const LONG: bool>(l: L, t: &Tile<'_>) {
     // SAFETY: the caller's promise.
     unsafe {
         let (mut weights, mut ahead) = (t.weights, t.ahead);
+        let frame = t.frame;
         let mut sums = [[l.splat(0.0); N]; M];
-        let (mut onto, mut room) = (t.onto, TERMS);
-        for run in t.runs {
+        let (mut onto, mut room) = (frame.onto, TERMS);
+        for run in frame.runs {
             let (mut inputs, mut rest) = (t.inputs.add(run.offset), run.len);
             while rest > 0 {
                 let count = if LONG { rest.min(room) } else { rest };
@@ -538,7 +598,7 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize, const LONG: bool>(l:
                         w[j] = l.read(weights.add(j * LANES));
                     }
                     for i in 0..M {
-                        let x = l.splat(*inputs.add(i * t.step));
+                        let x = l.splat(*inputs.add(i * frame.step));
                         for j in 0..N {
                             sums[i][j] = l.fma(x, w[j], sums[i][j]);
                         }
@@ -555,7 +615,7 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize, const LONG: bool>(l:
                 room = room.wrapping_sub(count);
                 if LONG && room == 0 {
                     if onto {
-                        add_rows(l, t, t.out, t.pitch, &mut sums);
+                        add_rows(l, t, t.out, frame.pitch, &mut sums);
                     }
                     put(l, t, &sums);
                     sums = [[l.splat(0.0); N]; M];
@@ -564,17 +624,12 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize, const LONG: bool>(l:
             }
         }
         if onto {
-            add_rows(l, t, t.out, t.pitch, &mut sums);
+            add_rows(l, t, t.out, frame.pitch, &mut sums);
         }
-        if let Some(epilogue) = t.epilogue {
+        if let Some(epilogue) = frame.epilogue {
             finish(l, t, epilogue, &mut sums);
         }
         put(l, t, &sums);
-        if let Some(epilogue) = t.epilogue.filter(|e| e.activation.bounds().is_none()) {
-            // What is added before the activation is in the sums.
-            let rest = Epilogue { residual: epilogue.residual.filter(|r| r.after), ..*epilogue };
-            apart(l, Finish::of_tile(&rest, (t.pixel, t.column), t.out, [M, t.columns], t.pitch));
-        }
     }
 }
 
@@ -587,7 +642,7 @@ unsafe fn put<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>, sums
     for i in 0..M {
         for j in 0..N {
             // SAFETY: the caller's promise.
-            unsafe { write_some(l, t.out.add(i * t.pitch + j * LANES), t.part(j), sums[i][j]) };
+            unsafe { write_some(l, t.out.add(i * t.frame.pitch + j * LANES), t.part(j), sums[i][j]) };
         }
     }
 }
@@ -619,13 +674,12 @@ unsafe fn finish<L: Lanes, const M: usize, const N: usize>(
             }
         }
     }
-    let bounds = epilogue.activation.bounds();
-    let residual = epilogue.residual.filter(|r| bounds.is_some() || !r.after);
+    let residual = epilogue.residual.filter(|r| t.frame.is_last || !r.after);
     if let Some(r) = residual.filter(|r| !r.after) {
         // SAFETY: `Block::fits` has proved that the residual has these rows and columns.
         unsafe { add_rows(l, t, r.values.as_ptr().add(t.pixel * r.pitch + t.column), r.pitch, sums) };
     }
-    if let Some((low, high)) = bounds.filter(|b| *b != (f32::NEG_INFINITY, f32::INFINITY)) {
+    if let Some((low, high)) = t.frame.bounds {
         let (low, high) = (l.splat(low), l.splat(high));
         for i in 0..M {
             for j in 0..N {

@@ -159,6 +159,13 @@ pub(super) trait Lanes: Copy + Send + Sync {
         let half = self.round(self.mul(n, self.splat(0.5)));
         self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(self.sub(n, half)))
     }
+    /// The same for integers from -126 to 128 and products that are normal numbers or infinity.
+    #[inline(always)]
+    fn scaled_beyond_one(self, x: Self::V, n: Self::V) -> Self::V {
+        // 2^128 is not a finite float: half of the product is doubled.
+        let half = self.mul(x, self.power_of_two(self.sub(n, self.splat(1.0))));
+        self.add(half, half)
+    }
     /// The same for integers from -126 to 127.
     #[inline(always)]
     fn scaled_little(self, x: Self::V, n: Self::V) -> Self::V {
@@ -449,6 +456,10 @@ impl Lanes for Avx512 {
         unsafe { _mm512_scalef_ps(x, n) }
     }
     #[inline(always)]
+    fn scaled_beyond_one(self, x: __m512, n: __m512) -> __m512 {
+        unsafe { _mm512_scalef_ps(x, n) }
+    }
+    #[inline(always)]
     fn scaled_little(self, x: __m512, n: __m512) -> __m512 {
         unsafe { _mm512_scalef_ps(x, n) }
     }
@@ -620,6 +631,59 @@ impl Lanes for Avx2 {
         };
         [half(0), half(1)]
     }
+    // By masks and not by copies, whose calls would have sums of tiles leave their registers. Whole halves without, as masked
+    // stores are slow.
+    #[inline(always)]
+    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
+        if let Some(whole) = from.first_chunk() {
+            return self.load(whole);
+        }
+        let (masks, at, rest) = (masks(from.len()), from.as_ptr(), self.splat(rest));
+        // SAFETY: only as many floats are read as there are.
+        let half = |i: usize| unsafe {
+            if from.len() >= 8 * (i + 1) {
+                return _mm256_loadu_ps(at.add(8 * i));
+            }
+            let given = _mm256_maskload_ps(at.wrapping_add(8 * i), masks[i]);
+            _mm256_blendv_ps(rest[i], given, _mm256_castsi256_ps(masks[i]))
+        };
+        [half(0), half(1)]
+    }
+    #[inline(always)]
+    fn store_some(self, to: &mut [f32], v: Self::V) {
+        if let Some(whole) = to.first_chunk_mut() {
+            return self.store(whole, v);
+        }
+        let (masks, count, to) = (masks(to.len()), to.len(), to.as_mut_ptr());
+        for i in 0..2 {
+            // SAFETY: only as many floats are written as there are.
+            unsafe {
+                match count {
+                    _ if count >= 8 * (i + 1) => _mm256_storeu_ps(to.add(8 * i), v[i]),
+                    _ if count > 8 * i => _mm256_maskstore_ps(to.wrapping_add(8 * i), masks[i], v[i]),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The first lanes of two registers, as masks of AVX2 say it: all bits of a lane.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn masks(lanes: usize) -> [__m256i; 2] {
+    static FIRST: [i32; 2 * LANES] = {
+        let mut all = [0; 2 * LANES];
+        let mut n = 0;
+        while n < LANES {
+            all[n] = -1;
+            n += 1;
+        }
+        all
+    };
+    let from = FIRST[LANES - lanes.min(LANES)..].as_ptr();
+    // SAFETY: 16 numbers are left from there on; both kinds of machines have AVX.
+    unsafe { [_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(8).cast())] }
 }
 
 /// A vector from a function of the lane.
