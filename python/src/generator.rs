@@ -23,8 +23,8 @@ impl PyGeneratorState {
     }
 
     /// Seeds it.
-    fn manual_seed(&self, py: Python<'_>, seed: i64) -> PyResult<()> {
-        self.become_one(py, Generator::new(seed as u64))
+    fn manual_seed(&self, py: Python<'_>, seed: u64) -> PyResult<()> {
+        self.become_one(py, Generator::new(seed))
     }
 
     /// Seeds it from the system's entropy; the seed.

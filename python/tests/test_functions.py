@@ -41,6 +41,8 @@ class Functions(unittest.TestCase):
         generator.set_state(state)
         self.assertEqual(flambeau.rand(3, generator=generator).tolist(), want[1])
         self.assertEqual(generator.initial_seed(), 5)
+        for seed in (-1, 2**64 - 1):
+            self.assertEqual(generator.manual_seed(seed).initial_seed(), 2**64 - 1)
         with self.assertRaises(TypeError):
             flambeau.rand(3, generator=7)
 

@@ -22,8 +22,8 @@ pub fn features() -> String {
     all.join(" ")
 }
 
-/// Bytes of memory and swap, as Linux says; [`usize::MAX`] elsewhere, where an allocation that is too large fails by itself
-/// or not at all. It is read once.
+/// Bytes of memory and swap, as Linux says; [`usize::MAX`] elsewhere, and where `/proc/meminfo` does not
+/// say it: an allocation that is too large fails by itself then, or not at all. It is read once.
 pub fn memory() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {

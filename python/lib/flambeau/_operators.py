@@ -26,7 +26,7 @@ def _annotation(of: Any, operator: Any) -> str:
     text = of.annotation_str
     for foreign, own in (("number", "Union[complex, float, int]"), ("SymInt", "int"), ("Scalar", "Union[complex, float, int]")):
         text = own if text == foreign else text.replace(f"[{foreign}]", f"[{own}]")
-    if any(word in text for word in ("Stream", "__torch__", "ScriptObject")):
+    if any(word in text for word in ("Generator", "Stream", "__torch__", "ScriptObject")):
         raise CompilerError(f"operator {operator} takes or gives a {text}, which only PyTorch has")
     return text
 

@@ -19,8 +19,8 @@ class Generator:
         self._c = _flambeau.GeneratorState()
 
     def manual_seed(self, seed: int) -> "Generator":
-        """Seeds it."""
-        self._c.manual_seed(seed)
+        """Seeds it; of a seed, negative or not, the low 64 bits count."""
+        self._c.manual_seed(seed & 0xFFFFFFFFFFFFFFFF)
         return self
 
     def seed(self) -> int:
