@@ -172,14 +172,22 @@ impl<'c> Math<'_, 'c> {
         self.float(self.ir.add(bits, self.int(shifted, 0x3f80_0000))?)
     }
 
+    /// Whether an exponent is below `least`, where the power is 0, and the exponent, or 0 instead of it: nothing underflows then. Some
+    /// machines take a hundred cycles for what does, and masks give many.
+    fn unless_zero(&self, x: V<'c>, least: f64) -> Result<(V<'c>, V<'c>)> {
+        let vanishes = self.ir.fcmp(F::OLT, x, self.ir.fconst(x, least))?;
+        Ok((vanishes, self.ir.select(vanishes, self.ir.fconst(x, 0.0), x)?))
+    }
+
     /// e^x
     pub(super) fn exp(&self, x: V<'c>, native_scale: bool) -> Result<V<'c>> {
-        let x = self.at_least(self.at_most(x, 89.0)?, -104.0)?;
+        let (vanishes, x) = self.unless_zero(self.at_most(x, 89.0)?, -104.0)?;
         let (_, n) = self.nearest(x, LOG2E)?;
         let r = self.ir.fma(n, self.ir.fconst(x, -LN2_HI), x)?;
         let r = self.ir.fma(n, self.ir.fconst(x, -LN2_LO), r)?;
         let y = self.exp_of_reduced(r)?;
-        if native_scale { self.scale(y, n) } else { self.scale_in_two(y, n) }
+        let y = if native_scale { self.scale(y, n)? } else { self.scale_in_two(y, n)? };
+        self.ir.select(vanishes, self.ir.fconst(x, 0.0), y)
     }
 
     /// e^r for |r| ≤ ln2/2: 1 + (r + r² q(r)).
@@ -191,7 +199,7 @@ impl<'c> Math<'_, 'c> {
 
     /// 2^x
     pub(super) fn exp2(&self, x: V<'c>, native_scale: bool) -> Result<V<'c>> {
-        let x = self.at_least(self.at_most(x, 129.0)?, -151.0)?;
+        let (vanishes, x) = self.unless_zero(self.at_most(x, 129.0)?, -151.0)?;
         let (_, n) = self.nearest(x, 1.0)?;
         let f = self.ir.sub(x, n)?;
         // f ln 2 in two parts, so that the reduced argument is as good as for exp.
@@ -202,7 +210,8 @@ impl<'c> Math<'_, 'c> {
         let q = self.poly(hi, &EXP)?;
         let tail = self.ir.fma(self.ir.mul(hi, hi)?, q, lo)?;
         let y = self.ir.add(self.ir.add(hi, tail)?, self.ir.fconst(x, 1.0))?;
-        if native_scale { self.scale(y, n) } else { self.scale_in_two(y, n) }
+        let y = if native_scale { self.scale(y, n)? } else { self.scale_in_two(y, n)? };
+        self.ir.select(vanishes, self.ir.fconst(x, 0.0), y)
     }
 
     /// e^x - 1

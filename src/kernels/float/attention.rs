@@ -233,7 +233,7 @@ impl Call<'_> {
         let (rows, factors) = (&mut room.scores[..(count - 1) * pitch + width], &mut room.factors[..count]);
         if width <= FEW * LANES {
             factors.fill(1.0);
-            with(self.isa, Softmax { rows, pitch, width, scale, biases, masks });
+            with(self.isa, Softmax { rows, pitch, width, scale, biases, masks, denormals: false });
         } else {
             with(self.isa, Weights { rows, pitch, width, scale, biases, masks, factors });
         }
@@ -316,14 +316,14 @@ impl Work for Weights<'_> {
             for block in blocks {
                 let (parts, _) = block.as_chunks_mut::<LANES>();
                 for i in 0..4 {
-                    let e = math::exp(l, l.fma(l.load(&parts[i]), scale, most));
+                    let e = math::exp_or_zero(l, l.fma(l.load(&parts[i]), scale, most));
                     l.store(&mut parts[i], e);
                     sums[i] = l.add(sums[i], e);
                 }
             }
             for part in rest.chunks_mut(LANES) {
                 // What fills the vector up gives 0.
-                let e = math::exp(l, l.fma(l.load_some(part, f32::NEG_INFINITY), scale, most));
+                let e = math::exp_or_zero(l, l.fma(l.load_some(part, f32::NEG_INFINITY), scale, most));
                 l.store_some(part, e);
                 sums[0] = l.add(sums[0], e);
             }

@@ -128,10 +128,7 @@ impl Activation {
             Activation::HardSwish => l.div(l.mul(x, six(x)), l.splat(6.0)),
             Activation::HardSigmoid => l.div(six(x), l.splat(6.0)),
             Activation::Sigmoid => math::sigmoid(l, x),
-            Activation::Gelu => {
-                let erf = math::erf(l, l.mul(x, l.splat(std::f32::consts::FRAC_1_SQRT_2)));
-                l.mul(l.mul(x, half), l.add(one, erf))
-            }
+            Activation::Gelu => math::gelu(l, x),
             Activation::GeluTanh => {
                 let cube = l.mul(l.mul(x, x), x);
                 let inner = l.fma(l.splat(0.044_715), cube, x);

@@ -14,7 +14,7 @@ const EXP: [f32; 5] = [
 /// ln 2 in two parts, the first exact in 15 bits so that its products with small integers are exact.
 const LN2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
 /// Below it e^x is less than half of the smallest float.
-const LEAST: f32 = -105.0;
+const LEAST: f32 = -104.0;
 /// Above it e^x is not a finite float.
 const MOST: f32 = 89.5;
 
@@ -64,10 +64,10 @@ fn poly<L: Lanes>(l: L, x: L::V, coefficients: &[f32]) -> L::V {
 /// e^x within 2 units in the last place, denormals included.
 #[inline(always)]
 pub(super) fn exp<L: Lanes>(l: L, x: L::V) -> L::V {
-    // Bounds that keep NaN and beyond which the power of two gives infinity or 0.
-    let y = l.at_least(l.splat(LEAST), l.at_most(l.splat(MOST), x));
-    let (e, n) = mantissa(l, y);
-    l.scaled(e, n)
+    // Nothing underflows where the result is 0, which is what masks give: some machines take a hundred cycles for it.
+    let (least, zero) = (l.splat(LEAST), l.splat(0.0));
+    let (e, n) = mantissa(l, l.where_less(x, least, zero, l.at_most(l.splat(MOST), x)));
+    l.where_less(x, least, zero, l.scaled(e, n))
 }
 
 /// e^x as a number near 1 and a power of two.
@@ -83,6 +83,14 @@ fn mantissa<L: Lanes>(l: L, x: L::V) -> (L::V, L::V) {
 fn exp_of_gate<L: Lanes>(l: L, x: L::V) -> L::V {
     let (e, n) = mantissa(l, l.at_least(l.splat(-87.0), x));
     l.scaled_little(e, n)
+}
+
+/// e^x, and 0 where that is less than the smallest normal float: as of [`exp`], work on denormals takes long.
+#[inline(always)]
+pub(super) fn exp_or_zero<L: Lanes>(l: L, x: L::V) -> L::V {
+    let least = l.splat(-87.0);
+    let (e, n) = mantissa(l, l.at_least(least, l.at_most(l.splat(MOST), x)));
+    l.where_less(x, least, l.splat(0.0), l.scaled_beyond_one(e, n))
 }
 
 /// 1 + e^-x: infinity where PyTorch's is.
@@ -118,12 +126,22 @@ pub(super) fn tanh<L: Lanes>(l: L, x: L::V) -> L::V {
 
 /// The error function: an odd polynomial below 0.9, 1 - e^(polynomial) above.
 #[inline(always)]
-pub(super) fn erf<L: Lanes>(l: L, x: L::V) -> L::V {
+fn erf<L: Lanes>(l: L, x: L::V) -> L::V {
     let (size, u) = (l.abs(x), l.mul(x, x));
     let small = l.fma(size, poly(l, u, &ERF), size);
     let z = poly(l, l.at_most(l.splat(4.0), size), &LOG_ERFC);
     let large = l.sub(l.splat(1.0), exp_of_gate(l, z));
     l.with_sign(l.where_less(size, l.splat(0.9), small, large), x)
+}
+
+/// x / 2 * (1 + erf(x / √2)).
+#[inline(always)]
+pub(super) fn gelu<L: Lanes>(l: L, x: L::V) -> L::V {
+    if L::PICKS {
+        return super::gelu::gelu(l, x);
+    }
+    let erf = erf(l, l.mul(x, l.splat(std::f32::consts::FRAC_1_SQRT_2)));
+    l.mul(l.mul(x, l.splat(0.5)), l.add(l.splat(1.0), erf))
 }
 
 #[cfg(test)]
@@ -141,6 +159,55 @@ mod tests {
             l.store(&mut out[0], silu(l, x));
             l.store(&mut out[1], sigmoid(l, x));
             out
+        }
+    }
+
+    struct Exponentials([f32; LANES]);
+
+    impl Work for Exponentials {
+        type Out = [[f32; LANES]; 2];
+
+        fn run<L: Lanes>(self, l: L) -> Self::Out {
+            let (x, mut out) = (l.load(&self.0), [[0.0; LANES]; 2]);
+            l.store(&mut out[0], exp(l, x));
+            l.store(&mut out[1], exp_or_zero(l, x));
+            out
+        }
+    }
+
+    #[test]
+    fn exponentials_are_right_to_their_ends() {
+        let inf = f32::INFINITY;
+        let numbers = [
+            -inf,
+            -1e30,
+            -200.0,
+            -104.1,
+            -103.9,
+            -100.0,
+            -87.4,
+            -87.1,
+            -86.9,
+            -1.0,
+            -0.0,
+            1.0,
+            88.5,
+            89.0,
+            inf,
+            f32::NAN,
+        ];
+        for isa in Isa::supported() {
+            let [all, normal] = with(isa, Exponentials(numbers));
+            for ((x, all), normal) in numbers.into_iter().zip(all).zip(normal) {
+                let wanted = f64::from(x).exp() as f32;
+                let near = |y: f32, wanted: f32| {
+                    let ulps = y.to_bits().abs_diff(wanted.to_bits());
+                    ulps <= 2 || y.is_nan() && wanted.is_nan()
+                };
+                assert!(near(all, wanted), "{isa:?}: {all} for {wanted} at {x}");
+                let wanted = if x < -87.0 { 0.0 } else { wanted };
+                assert!(near(normal, wanted), "{isa:?}: {normal} for {wanted} at {x}");
+            }
         }
     }
 

@@ -8,6 +8,7 @@ pub mod channels;
 mod conv;
 mod depthwise;
 mod epilogue;
+mod gelu;
 mod math;
 mod matrix;
 mod pool;

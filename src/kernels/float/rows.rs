@@ -183,7 +183,10 @@ pub(super) fn softmax_with(isa: Isa, x: &mut [f32], width: usize) -> Result<()> 
     }
     let each = rows_of_piece(x.len(), width) * width;
     pool::chunks(x, each, |_, rows| {
-        with(isa, Softmax { rows, pitch: width, width, scale: 1.0, biases: &[], masks: false });
+        with(
+            isa,
+            Softmax { rows, pitch: width, width, scale: 1.0, biases: &[], masks: false, denormals: true },
+        );
     });
     Ok(())
 }
@@ -198,6 +201,8 @@ pub(super) struct Softmax<'a> {
     pub biases: &'a [(&'a [f32], usize)],
     /// Whether rows all of whose elements are minus infinity become zeros, else NaN.
     pub masks: bool,
+    /// Whether exponentials that are denormals are kept, else 0.
+    pub denormals: bool,
 }
 
 /// Vectors of a row that is kept in registers.
@@ -235,6 +240,11 @@ impl Softmax<'_> {
         }
     }
 
+    #[inline(always)]
+    fn exp<L: Lanes>(&self, l: L, x: L::V) -> L::V {
+        if self.denormals { math::exp(l, x) } else { math::exp_or_zero(l, x) }
+    }
+
     /// A row that fits in registers.
     #[inline(always)]
     fn short<L: Lanes>(&mut self, l: L, n: usize) {
@@ -258,7 +268,7 @@ impl Softmax<'_> {
         } else {
             for i in 0..FEW {
                 if i * LANES < self.width {
-                    row[i] = math::exp(l, l.sub(row[i], l.splat(most)));
+                    row[i] = self.exp(l, l.sub(row[i], l.splat(most)));
                     total = l.add(total, row[i]);
                 }
             }
@@ -282,7 +292,7 @@ impl Softmax<'_> {
             l.store_some(&mut self.rows[n * self.pitch + at..][..count], v);
             most = l.at_least(most, v);
         }
-        let most = l.max_of(most);
+        let (most, denormals) = (l.max_of(most), self.denormals);
         let row = &mut self.rows[n * self.pitch..][..self.width];
         if self.masks && most == f32::NEG_INFINITY && !row.iter().any(|x| x.is_nan()) {
             // Attention gives zeros.
@@ -293,7 +303,8 @@ impl Softmax<'_> {
         let mut sums = [l.splat(0.0); 2];
         for (i, part) in row.chunks_mut(LANES).enumerate() {
             // What fills the vector up gives 0.
-            let e = math::exp(l, l.sub(l.load_some(part, f32::NEG_INFINITY), most));
+            let x = l.sub(l.load_some(part, f32::NEG_INFINITY), most);
+            let e = if denormals { math::exp(l, x) } else { math::exp_or_zero(l, x) };
             l.store_some(part, e);
             sums[i % 2] = l.add(sums[i % 2], e);
         }

@@ -107,6 +107,8 @@ macro_rules! vector_by_vector {
 pub(super) trait Lanes: Copy + Send + Sync {
     /// The vector.
     type V: Copy;
+    /// Whether [`Lanes::pick`] is an instruction.
+    const PICKS: bool = false;
 
     /// The instructions that the value is a proof of.
     fn isa(self) -> Isa;
@@ -170,6 +172,17 @@ pub(super) trait Lanes: Copy + Send + Sync {
     #[inline(always)]
     fn scaled_little(self, x: Self::V, n: Self::V) -> Self::V {
         self.mul(x, self.power_of_two(n))
+    }
+
+    /// For each lane the number of a table that the lowest five bits of the lane name.
+    #[inline(always)]
+    fn pick(self, table: &[[f32; LANES]; 2], names: Self::V) -> Self::V {
+        let mut all = [0.0f32; LANES];
+        self.store(&mut all, names);
+        self.load(&all.map(|name| {
+            let n = name.to_bits() as usize % (2 * LANES);
+            table[n / LANES][n % LANES]
+        }))
     }
 
     /// Has the line at an address brought near, if the machine can; nothing is read, so any address will do.
@@ -348,6 +361,7 @@ pub(super) struct Portable;
 #[cfg(target_arch = "x86_64")]
 impl Lanes for Avx512 {
     type V = __m512;
+    const PICKS: bool = true;
 
     #[inline(always)]
     fn isa(self) -> Isa {
@@ -371,6 +385,10 @@ impl Lanes for Avx512 {
     unsafe fn transpose8(self, from: *const f32, stride: usize, to: *mut f32, pitch: usize) {
         // SAFETY: the caller's promise; both kinds of machines have AVX.
         unsafe { transpose8(from, stride, to, pitch) }
+    }
+    #[inline(always)]
+    fn pick(self, [low, high]: &[[f32; LANES]; 2], names: __m512) -> __m512 {
+        unsafe { _mm512_permutex2var_ps(self.load(low), _mm512_castps_si512(names), self.load(high)) }
     }
     #[inline(always)]
     fn prefetch(self, at: *const f32) {
