@@ -3,6 +3,8 @@
 //! weights are packed apart from it. What is done to a convolution's images alone (batch norm, a function, factors of
 //! channels) becomes part of it too; other batch norms become layers of their own.
 //!
+//! Signals, the images of one line that `conv1d` takes, are images.
+//!
 //! What may be a part of a layer is said by rows ([`LayerPart`]). Types must say float32 on the CPU and all sizes; nothing
 //! may write to what a layer reads or gives; what goes in between has one user. Batch norm stays a factor and a sum
 //! after the contraction, in PyTorch's order: weights are not changed.
@@ -420,7 +422,7 @@ fn follows_convolution(graph: &Graph, context: &Context<'_>, value: ValueId) -> 
     let Some(made) = graph.def_op(value).filter(|_| graph.has_one_use(value)) else { return false };
     let call = Call::of(graph, context, made).filter(|call| matches!(call.part, LayerPart::Convolution));
     let weight = call.as_ref().and_then(|call| call.get("weight"));
-    weight.is_some_and(|weight| is_constant_tensor(graph, weight, 4))
+    weight.is_some_and(|weight| [3, 4].into_iter().any(|rank| is_constant_tensor(graph, weight, rank)))
 }
 
 impl Window {
@@ -458,16 +460,15 @@ impl Call<'_> {
         let pad = constants::ints_of(graph, self.get("pad")?)?;
         let pad: Vec<usize> = pad.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<_>>()?;
         let [left, right, ref lines @ ..] = *pad.as_slice() else { return None };
-        let lines = match *lines {
-            [] => [0; 2],
-            [top, bottom] => [top, bottom],
+        let lines = match (rank(graph, images)?, lines) {
+            (3 | 4, []) => [0; 2],
+            (4, &[top, bottom]) => [top, bottom],
             _ => return None,
         };
-        let fits = is_constant && is_zero && rank(graph, images) == Some(4);
-        fits.then_some((images, [lines, [left, right]]))
+        (is_constant && is_zero).then_some((images, [lines, [left, right]]))
     }
 
-    /// A convolution of images in batches whose sizes fit each other.
+    /// A convolution of images in batches whose sizes fit each other, or of signals, which are images of one line.
     fn convolution(&self, input: ValueId, given: ValueId) -> Option<Kind> {
         let graph = self.graph;
         if let Some(transposed) = self.get("transposed")
@@ -475,32 +476,45 @@ impl Call<'_> {
         {
             return None;
         }
-        let names = ["stride", "padding", "dilation", "groups"];
-        let [stride, padding, dilation, groups] = names.map(|name| self.get(name));
-        let pair = |value: ValueId| match constants::ints_of(graph, value)?.as_slice() {
-            [a, b] => Some([usize::try_from(*a).ok()?, usize::try_from(*b).ok()?]),
-            [a] => Some([usize::try_from(*a).ok()?; 2]),
-            _ => None,
+        let weight =
+            float_sizes(graph, given).filter(|sizes| is_constant_tensor(graph, given, sizes.len()))?;
+        let is_signal = weight.len() == 3;
+        let pair = |name: &str, of_lines: usize| {
+            let ints = constants::ints_of(graph, self.get(name)?)?;
+            let ints: Vec<usize> = ints.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<_>>()?;
+            match *ints.as_slice() {
+                [a] if is_signal => Some([of_lines, a]),
+                [a] => Some([a; 2]),
+                [a, b] if !is_signal => Some([a, b]),
+                _ => None,
+            }
         };
-        let (stride, padding, dilation) = (pair(stride?)?, pair(padding?)?, pair(dilation?)?);
+        let (stride, padding, dilation) = (pair("stride", 1)?, pair("padding", 0)?, pair("dilation", 1)?);
         let padding = padding.map(|n| [n; 2]);
-        let groups = constants::int_of(graph, groups?)?;
-        let weight = is_constant_tensor(graph, given, 4).then(|| float_sizes(graph, given))??;
+        let groups = constants::int_of(graph, self.get("groups")?)?;
         let shape = layer::conv_shape(&weight, (stride, padding, dilation), groups)?;
         let (images, result) = (float_dims(graph, input)?, self.result_dims()?);
-        let &[batch, channels, height, width] = images else { return None };
+        let (batch, channels, [height, width]) = match *images {
+            [batch, channels, width] if is_signal => (batch, channels, [Dim::Known(1), width]),
+            [batch, channels, height, width] if !is_signal => (batch, channels, [height, width]),
+            _ => return None,
+        };
         // Where a size is open, so is that of the result, which is 2 or more: the window fits, as it does into a large image.
         let known = |dim: Dim| usize::try_from(dim.known().unwrap_or(i64::from(u16::MAX))).ok();
         let plane = shape.result([known(height)?, known(width)?])?;
+        let first = result.len().checked_sub(2)?;
         let made = |n: usize, from: Dim| match from {
             Dim::Known(_) => Dim::Known(plane[n] as i64),
-            _ => result.get(n + 2).copied().unwrap_or(from),
+            _ => result.get(first + n).copied().unwrap_or(from),
         };
         let expected = [batch, Dim::Known(shape.out_channels as i64), made(0, height), made(1, width)];
+        let as_expected = match is_signal {
+            true => result == [expected[0], expected[1], expected[3]],
+            false => result == expected,
+        };
         let divides = shape.out_channels.is_multiple_of(shape.groups);
         let positive = stride.iter().chain(&dilation).chain(&shape.kernel).all(|n| *n > 0);
-        let fits =
-            channels == Dim::Known(shape.in_channels as i64) && result == expected && divides && positive;
+        let fits = channels == Dim::Known(shape.in_channels as i64) && as_expected && divides && positive;
         fits.then_some(Kind::Convolution(Window { weight: given, stride, padding, dilation, groups }))
     }
 

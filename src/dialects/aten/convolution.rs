@@ -15,7 +15,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         |a| plain(a, 1),
-    ).infer(products::convolution),
+    ).part(LayerPart::Convolution).infer(products::convolution),
     contraction(
         "aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         |a| named_padding(a, Some(1)),

@@ -74,7 +74,7 @@ pub static OPS: &[OpDef] = &[
         pack_conv,
     )
     .facts(&[Fact::Packs])
-    .doc("A convolution with all that is done to its sums, its weights packed; its padding is that of lines and of columns, or of top, bottom, left and right."),
+    .doc("A convolution with all that is done to its sums, its weights packed; its padding is that of lines and of columns, or of top, bottom, left and right. Signals are images of one line."),
     host(
         "fusion::pack_prologue(__torch__.torch.classes.fusion.Layer layer, Tensor scale, Tensor shift, str activation, float[] numbers) -> __torch__.torch.classes.fusion.Layer",
         pack_prologue,
@@ -85,7 +85,7 @@ pub static OPS: &[OpDef] = &[
         "fusion::conv2d(Tensor input, __torch__.torch.classes.fusion.Layer layer, Tensor? residual, Tensor? gate, int memory_format) -> Tensor",
         run::conv,
     )
-    .doc("Runs a packed convolution of images, whose channels are first multiplied with a gate; its result is row-major (0) or has its channels innermost (2)."),
+    .doc("Runs a packed convolution of images or signals, whose channels are first multiplied with a gate; its result is row-major (0) or has its channels innermost (2)."),
     contraction(
         "fusion::conv2d_into(Tensor input, __torch__.torch.classes.fusion.Layer layer, Tensor? residual, Tensor? gate, Tensor(a!) room, int channel) -> Tensor(a)",
         run::conv_into,
@@ -202,13 +202,19 @@ pub fn padding(ints: &[i64]) -> Option<[[usize; 2]; 2]> {
     }
 }
 
-/// The numbers of a convolution of images with weights of such sizes. None where they make no sense.
+/// The numbers of a convolution of images with weights of such sizes, or of signals, which are images of one line. None where they
+/// make no sense.
 pub fn conv_shape(
     weight: &[i64],
     (stride, padding, dilation): ([usize; 2], [[usize; 2]; 2], [usize; 2]),
     groups: i64,
 ) -> Option<ConvShape> {
-    let &[outputs, width, height, breadth] = weight else { return None };
+    let &[outputs, width, ref window @ ..] = weight else { return None };
+    let (height, breadth) = match *window {
+        [breadth] => (1, breadth),
+        [height, breadth] => (height, breadth),
+        _ => return None,
+    };
     let size = |n: i64| usize::try_from(n).ok();
     let groups = size(groups).filter(|n| *n > 0)?;
     Some(ConvShape {

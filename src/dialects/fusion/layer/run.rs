@@ -25,11 +25,13 @@ pub(super) fn conv(a: &Args<'_>) -> Result<Outputs> {
     let (call, layer) = (Convolution::of(a)?, Layer::of(a, 1)?);
     let target = Target::images(&call.sizes)?;
     call.run(layer, a.opt_tensor(GATE)?, &target)?;
-    target.given(a.int(CONV_FORMAT)?)
+    let result = target.given(a.int(CONV_FORMAT)?)?;
+    one(if call.is_signal { result.look(|layout| view::squeeze(layout, Some(&[2])))? } else { result })
 }
 
 pub(super) fn conv_chain(a: &Args<'_>) -> Result<Outputs> {
     let (first, second) = (Layer::of(a, 1)?, Layer::of(a, 2)?);
+    image_sizes(a.tensor(0)?)?;
     let call = Convolution::new(a.tensor(0)?, first, None)?;
     let shapes = [first.conv()?.shape(), second.conv()?.shape()];
     let plain = [first, second].iter().all(|layer| layer.prologue(None).is_none());
@@ -41,7 +43,7 @@ pub(super) fn conv_chain(a: &Args<'_>) -> Result<Outputs> {
         let call = Convolution::new(&between.tensor, second, None)?;
         let target = Target::images(&call.sizes)?;
         call.run(second, None, &target)?;
-        return target.given(a.int(3)?);
+        return one(target.given(a.int(3)?)?);
     }
     let result = shapes[1].result(call.plane).ok_or_else(too_small)?;
     let sizes = [call.sizes[0], shapes[1].out_channels as i64, result[0] as i64, result[1] as i64];
@@ -52,10 +54,11 @@ pub(super) fn conv_chain(a: &Args<'_>) -> Result<Outputs> {
         let epilogues = [&first.epilogue(None), &second.epilogue(None)];
         bands::run([first.conv()?, second.conv()?], images, epilogues, out, target.pitch)
     })?;
-    target.given(a.int(3)?)
+    one(target.given(a.int(3)?)?)
 }
 
 pub(super) fn conv_into(a: &Args<'_>) -> Result<Outputs> {
+    image_sizes(a.tensor(0)?)?;
     let (call, layer, room) = (Convolution::of(a)?, Layer::of(a, 1)?, a.tensor(4)?);
     let part = part_of(room, a.int(5)?, call.sizes[1])?;
     if *part.sizes() != call.sizes {
@@ -74,13 +77,14 @@ pub(super) fn conv_into(a: &Args<'_>) -> Result<Outputs> {
     one(part)
 }
 
-/// A call of a convolution.
+/// A call of a convolution. Signals are images of one line.
 struct Convolution {
     operands: Operands,
     plane: [usize; 2],
     batch: usize,
-    /// Of the result.
+    /// Of the result, as images.
     sizes: [i64; 4],
+    is_signal: bool,
 }
 
 impl Convolution {
@@ -90,10 +94,13 @@ impl Convolution {
 
     fn new(input: &Tensor, layer: &Layer, residual: Option<&Tensor>) -> Result<Convolution> {
         let shape = layer.conv()?.shape();
-        let sizes = input.sizes();
-        let &[batch, channels, height, width] = sizes.as_slice() else {
-            return Err(Diagnostic::runtime("a packed convolution takes images in batches"));
+        let is_signal = input.sizes().len() == 3;
+        let with_lines = |tensor: &Tensor| match is_signal {
+            true => tensor.look(|layout| view::unsqueeze(layout, 2)),
+            false => Ok(tensor.clone()),
         };
+        let (input, residual) = (&with_lines(input)?, residual.map(with_lines).transpose()?);
+        let [batch, channels, height, width] = image_sizes(input)?;
         if channels != shape.in_channels as i64 {
             return Err(Diagnostic::runtime("a packed convolution got images of other channels"));
         }
@@ -104,8 +111,8 @@ impl Convolution {
             Order::ChannelsFirst => Floats::row_major(input)?,
             Order::ChannelsLast => Floats::images(input)?,
         };
-        let operands = Operands { input, residual: images_of(residual, &sizes)? };
-        Ok(Convolution { operands, plane, batch: batch as usize, sizes })
+        let operands = Operands { input, residual: images_of(residual.as_ref(), &sizes)? };
+        Ok(Convolution { operands, plane, batch: batch as usize, sizes, is_signal })
     }
 
     fn run(&self, layer: &Layer, gate: Option<&Tensor>, target: &Target) -> Result<()> {
@@ -300,11 +307,11 @@ impl Target {
     }
 
     /// The result as an op gives it, in a memory format.
-    fn given(self, format: i64) -> Result<Outputs> {
+    fn given(self, format: i64) -> Result<Tensor> {
         if format == CHANNELS_LAST {
-            return one(self.tensor);
+            return Ok(self.tensor);
         }
-        one(restored(&self.tensor, &contiguous_strides(&self.tensor.sizes()))?)
+        restored(&self.tensor, &contiguous_strides(&self.tensor.sizes()))
     }
 
     /// A part of images that exist. None where kernels cannot write to it.
