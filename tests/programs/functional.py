@@ -153,3 +153,37 @@ def f(x):
 #> f(torch.linspace(-1, 2, 24).reshape(2, 12).sin())
 #> f(torch.linspace(-1, 2, 250).reshape(2, 125).cos())
 #> f(torch.linspace(-3, 2, 200, dtype=torch.float64).reshape(2, 100).cos())
+#--- signals_of_constant_weights
+def weights(outputs: int, inputs: int, taps: int):
+    return (torch.arange(outputs * inputs * taps) % 7 - 3).float().reshape(outputs, inputs, taps)
+
+def f(x):
+    scale, shift = torch.arange(6).float() + 1, torch.arange(6).float() - 2
+    y = torch.nn.functional.pad(x, [2, 0])
+    y = torch.relu(torch.conv1d(y, weights(6, 5, 3), shift, [2], [0], [1]))
+    z = torch.conv1d(y, weights(6, 1, 5), None, [1], [2], [1], 6)
+    z = torch.batch_norm(z, scale, shift, shift, scale, False, 0.1, 0.0, False)
+    z = torch.nn.functional.hardtanh(z + y, -4.0, 90.0)
+    w = torch.conv1d(z, weights(4, 3, 2), None, [1], [1], [2], 2)
+    return y, z.transpose(1, 2), w, w.stride(), torch.max_pool1d(z, [2]), z.mean(2), torch.cat([z, y], 1)
+#> f(torch.arange(55).reshape(1, 5, 11).float() % 5 - 2)
+#> f(torch.arange(80).reshape(2, 5, 8).float() % 5 - 2)
+#> f(torch.arange(66).reshape(2, 11, 3)[:, :5].float() % 5 - 2)
+#> f(torch.arange(40).reshape(1, 8, 5).transpose(1, 2).float() % 5 - 2)
+#> f(torch.zeros([0, 5, 8]))
+#> f(torch.zeros([5, 8]))
+#> f(torch.zeros([1, 4, 8]))
+#--- one_signal_of_constant_weights
+def f(x):
+    y = torch.conv1d(x, torch.tensor([[[1.0, -2.0, 3.0]], [[0.5, 0.0, -1.0]]]), torch.tensor([1.0, 2.0]), [1], [1], [1])
+    return torch.conv1d(torch.sigmoid(torch.round(y)) > 0.5, torch.ones([1, 2, 1])) if y.sum() > 1e6 else y, torch.relu(y).sum(1)
+#> f(torch.arange(9).reshape(1, 1, 9).float() % 4)
+#> f(torch.arange(9).reshape(3, 1, 3).float() % 4)
+#--- batch_norm_of_wrong_sizes
+def f(training: bool, mean: int, variance: int, weight: int):
+    one = torch.ones([4])
+    return torch.batch_norm(torch.zeros([2, 4, 3]), torch.ones([weight]), one, torch.ones([mean]), torch.ones([variance]), training, 0.1, 1e-5, False)
+#> f(True, 6, 4, 5)
+#> f(False, 6, 4, 5)
+#> f(True, 4, 6, 5)
+#> f(False, 4, 4, 5)

@@ -139,7 +139,7 @@ pub static OPS: &[OpDef] = &[
     ),
 ];
 
-/// A batch normalization: arguments checked.
+/// A batch normalization.
 struct Batch {
     input: Tensor,
     weight: Option<Tensor>,
@@ -160,10 +160,11 @@ impl Batch {
         Ok(batch)
     }
 
+    /// Without running statistics; its arguments are yet to be checked.
     fn without_running(a: &Args<'_>, training: bool, eps: f64) -> Result<Batch> {
         let input = a.tensor(0)?.clone();
         let channels = input.sizes().get(1).copied().unwrap_or(0) as usize;
-        let batch = Batch {
+        Ok(Batch {
             weight: a.opt_tensor(1)?.cloned(),
             bias: a.opt_tensor(2)?.cloned(),
             running: [None, None],
@@ -172,19 +173,16 @@ impl Batch {
             training,
             eps,
             channels,
-        };
-        if training {
-            batch.check()?;
-        }
-        Ok(batch)
+        })
     }
 
     fn check(&self) -> Result<()> {
+        let [mean, variance] = &self.running;
         let named = [
+            ("running_mean", mean),
+            ("running_var", variance),
             ("weight", &self.weight),
             ("bias", &self.bias),
-            ("running_mean", &self.running[0]),
-            ("running_var", &self.running[1]),
         ];
         for (name, tensor) in named {
             match tensor {
@@ -205,7 +203,7 @@ impl Batch {
                 _ => {}
             }
         }
-        check_mixed(&self.input, &named.map(|(_, tensor)| tensor.as_ref()))
+        check_mixed(&self.input, &[&self.weight, &self.bias, mean, variance].map(Option::as_ref))
     }
 
     /// The result, and mean and reciprocal deviation of the channels in training (else empty).
