@@ -3,7 +3,7 @@
 //! weights are packed apart from it. What is done to a convolution's images alone (batch norm, a function, factors of
 //! channels) becomes part of it too; other batch norms become layers of their own.
 //!
-//! Signals, the images of one line that `conv1d` takes, are images.
+//! A signal, which `conv1d` takes, is an image of one line.
 //!
 //! What may be a part of a layer is said by rows ([`LayerPart`]). Types must say float32 on the CPU and all sizes; nothing
 //! may write to what a layer reads or gives; what goes in between has one user. Batch norm stays a factor and a sum
@@ -422,7 +422,16 @@ fn follows_convolution(graph: &Graph, context: &Context<'_>, value: ValueId) -> 
     let Some(made) = graph.def_op(value).filter(|_| graph.has_one_use(value)) else { return false };
     let call = Call::of(graph, context, made).filter(|call| matches!(call.part, LayerPart::Convolution));
     let weight = call.as_ref().and_then(|call| call.get("weight"));
-    weight.is_some_and(|weight| [3, 4].into_iter().any(|rank| is_constant_tensor(graph, weight, rank)))
+    weight.is_some_and(|weight| (3..=4).any(|rank| is_constant_tensor(graph, weight, rank)))
+}
+
+/// The sizes of images in batches; a signal is an image of one line.
+fn as_images(dims: &[Dim]) -> Option<[Dim; 4]> {
+    match *dims {
+        [batch, channels, width] => Some([batch, channels, Dim::Known(1), width]),
+        [batch, channels, height, width] => Some([batch, channels, height, width]),
+        _ => None,
+    }
 }
 
 impl Window {
@@ -476,8 +485,8 @@ impl Call<'_> {
         {
             return None;
         }
-        let weight =
-            float_sizes(graph, given).filter(|sizes| is_constant_tensor(graph, given, sizes.len()))?;
+        constants::constant_op(graph, given)?;
+        let weight = float_sizes(graph, given)?;
         let is_signal = weight.len() == 3;
         let pair = |name: &str, of_lines: usize| {
             let ints = constants::ints_of(graph, self.get(name)?)?;
@@ -494,27 +503,22 @@ impl Call<'_> {
         let groups = constants::int_of(graph, self.get("groups")?)?;
         let shape = layer::conv_shape(&weight, (stride, padding, dilation), groups)?;
         let (images, result) = (float_dims(graph, input)?, self.result_dims()?);
-        let (batch, channels, [height, width]) = match *images {
-            [batch, channels, width] if is_signal => (batch, channels, [Dim::Known(1), width]),
-            [batch, channels, height, width] if !is_signal => (batch, channels, [height, width]),
-            _ => return None,
-        };
+        if [images, result].iter().any(|dims| dims.len() != weight.len()) {
+            return None;
+        }
+        let ([batch, channels, height, width], result) = (as_images(images)?, as_images(result)?);
         // Where a size is open, so is that of the result, which is 2 or more: the window fits, as it does into a large image.
         let known = |dim: Dim| usize::try_from(dim.known().unwrap_or(i64::from(u16::MAX))).ok();
         let plane = shape.result([known(height)?, known(width)?])?;
-        let first = result.len().checked_sub(2)?;
         let made = |n: usize, from: Dim| match from {
             Dim::Known(_) => Dim::Known(plane[n] as i64),
-            _ => result.get(first + n).copied().unwrap_or(from),
+            _ => result[n + 2],
         };
         let expected = [batch, Dim::Known(shape.out_channels as i64), made(0, height), made(1, width)];
-        let as_expected = match is_signal {
-            true => result == [expected[0], expected[1], expected[3]],
-            false => result == expected,
-        };
         let divides = shape.out_channels.is_multiple_of(shape.groups);
         let positive = stride.iter().chain(&dilation).chain(&shape.kernel).all(|n| *n > 0);
-        let fits = channels == Dim::Known(shape.in_channels as i64) && as_expected && divides && positive;
+        let fits =
+            channels == Dim::Known(shape.in_channels as i64) && result == expected && divides && positive;
         fits.then_some(Kind::Convolution(Window { weight: given, stride, padding, dilation, groups }))
     }
 

@@ -82,8 +82,8 @@ const TAIL: &str = "
   infinity is that infinity, as PyTorch's float64 and its single elements have it, where its float32 vectors give NaN.
   Quantized layers round as PyTorch's FBGEMM engine does: QNNPACK rounds biases to integers before it adds them, which moves single
   results by one step, and the x86 engine hands transposed convolutions to another library. Where FBGEMM adds pairs of products in 16 bits, which
-  saturate (depthwise layers whose weights use all 8 bits), sums are exact here. Attention in one kernel counts as nothing, for any number of keys,
-  what a key less than e^-87 times as likely as the likeliest adds, as PyTorch's does from 16 keys on.
+  saturate (depthwise layers whose weights use all 8 bits), sums are exact here. Attention of float32 counts as nothing what a key adds that is less than
+  e^-87 times as likely as the likeliest; PyTorch's kernel does so for keys that fill its vectors, and not for those left over.
 ";
 
 const SECTIONS: &[Section] = &[

@@ -172,11 +172,17 @@ impl<'c> Math<'_, 'c> {
         self.float(self.ir.add(bits, self.int(shifted, 0x3f80_0000))?)
     }
 
-    /// Whether an exponent is below `least`, where the power is 0, and the exponent, or 0 instead of it: nothing underflows then. Some
-    /// machines take a hundred cycles for what does, and masks give many.
+    /// Whether an exponent is below `least`, where the power is 0, and the exponent that is computed instead: 0 there, so that nothing
+    /// underflows. Some machines take a hundred cycles for what does, and masks give many.
     fn unless_zero(&self, x: V<'c>, least: f64) -> Result<(V<'c>, V<'c>)> {
         let vanishes = self.ir.fcmp(F::OLT, x, self.ir.fconst(x, least))?;
         Ok((vanishes, self.ir.select(vanishes, self.ir.fconst(x, 0.0), x)?))
+    }
+
+    /// x * 2^n, or 0 where [`Self::unless_zero`] has found that it vanishes.
+    fn scale_or_zero(&self, x: V<'c>, n: V<'c>, vanishes: V<'c>, native: bool) -> Result<V<'c>> {
+        let scaled = if native { self.scale(x, n)? } else { self.scale_in_two(x, n)? };
+        self.ir.select(vanishes, self.ir.fconst(x, 0.0), scaled)
     }
 
     /// e^x
@@ -185,9 +191,7 @@ impl<'c> Math<'_, 'c> {
         let (_, n) = self.nearest(x, LOG2E)?;
         let r = self.ir.fma(n, self.ir.fconst(x, -LN2_HI), x)?;
         let r = self.ir.fma(n, self.ir.fconst(x, -LN2_LO), r)?;
-        let y = self.exp_of_reduced(r)?;
-        let y = if native_scale { self.scale(y, n)? } else { self.scale_in_two(y, n)? };
-        self.ir.select(vanishes, self.ir.fconst(x, 0.0), y)
+        self.scale_or_zero(self.exp_of_reduced(r)?, n, vanishes, native_scale)
     }
 
     /// e^r for |r| ≤ ln2/2: 1 + (r + r² q(r)).
@@ -210,8 +214,7 @@ impl<'c> Math<'_, 'c> {
         let q = self.poly(hi, &EXP)?;
         let tail = self.ir.fma(self.ir.mul(hi, hi)?, q, lo)?;
         let y = self.ir.add(self.ir.add(hi, tail)?, self.ir.fconst(x, 1.0))?;
-        let y = if native_scale { self.scale(y, n)? } else { self.scale_in_two(y, n)? };
-        self.ir.select(vanishes, self.ir.fconst(x, 0.0), y)
+        self.scale_or_zero(y, n, vanishes, native_scale)
     }
 
     /// e^x - 1

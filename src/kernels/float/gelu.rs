@@ -1,5 +1,5 @@
 //! GELU by parts: on machines that pick numbers from tables in registers, a polynomial of few terms for each part of the normal
-//! distribution's function takes less than half the time of an exponential. Knows no memory.
+//! distribution's function takes fewer instructions than an exponential. Knows no memory.
 
 use super::vector::{LANES, Lanes};
 

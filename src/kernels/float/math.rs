@@ -15,6 +15,8 @@ const EXP: [f32; 5] = [
 const LN2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
 /// Below it e^x is less than half of the smallest float.
 const LEAST: f32 = -104.0;
+/// From it on e^x is a normal float, with a little to spare.
+const NORMAL: f32 = -87.0;
 /// Above it e^x is not a finite float.
 const MOST: f32 = 89.5;
 
@@ -81,14 +83,14 @@ fn mantissa<L: Lanes>(l: L, x: L::V) -> (L::V, L::V) {
 /// e^x for x ≤ 0 where denormal results may be flushed to 0: what gates need, whose other term is 1.
 #[inline(always)]
 fn exp_of_gate<L: Lanes>(l: L, x: L::V) -> L::V {
-    let (e, n) = mantissa(l, l.at_least(l.splat(-87.0), x));
+    let (e, n) = mantissa(l, l.at_least(l.splat(NORMAL), x));
     l.scaled_little(e, n)
 }
 
-/// e^x, and 0 where that is less than the smallest normal float: as of [`exp`], work on denormals takes long.
+/// e^x, and 0 where x is below [`NORMAL`]: work on denormals takes some machines a hundred cycles.
 #[inline(always)]
 pub(super) fn exp_or_zero<L: Lanes>(l: L, x: L::V) -> L::V {
-    let least = l.splat(-87.0);
+    let least = l.splat(NORMAL);
     let (e, n) = mantissa(l, l.at_least(least, l.at_most(l.splat(MOST), x)));
     l.where_less(x, least, l.splat(0.0), l.scaled_beyond_one(e, n))
 }
@@ -97,7 +99,7 @@ pub(super) fn exp_or_zero<L: Lanes>(l: L, x: L::V) -> L::V {
 #[inline(always)]
 fn one_and_exp_of_minus<L: Lanes>(l: L, x: L::V) -> L::V {
     // Below e^-87 nothing is left of it beside 1.
-    let minus = l.at_least(l.splat(-87.0), l.at_most(l.splat(MOST), l.sub(l.splat(-0.0), x)));
+    let minus = l.at_least(l.splat(NORMAL), l.at_most(l.splat(MOST), l.sub(l.splat(-0.0), x)));
     let (e, n) = mantissa(l, minus);
     l.add(l.splat(1.0), l.scaled_beyond_one(e, n))
 }
@@ -149,29 +151,18 @@ mod tests {
     use super::*;
     use crate::kernels::float::vector::{Isa, LANES, Work, with};
 
-    struct Gates([f32; LANES]);
+    struct Functions([f32; LANES]);
 
-    impl Work for Gates {
-        type Out = [[f32; LANES]; 2];
-
-        fn run<L: Lanes>(self, l: L) -> Self::Out {
-            let (x, mut out) = (l.load(&self.0), [[0.0; LANES]; 2]);
-            l.store(&mut out[0], silu(l, x));
-            l.store(&mut out[1], sigmoid(l, x));
-            out
-        }
-    }
-
-    struct Exponentials([f32; LANES]);
-
-    impl Work for Exponentials {
-        type Out = [[f32; LANES]; 2];
+    impl Work for Functions {
+        type Out = [[f32; LANES]; 4];
 
         fn run<L: Lanes>(self, l: L) -> Self::Out {
-            let (x, mut out) = (l.load(&self.0), [[0.0; LANES]; 2]);
-            l.store(&mut out[0], exp(l, x));
-            l.store(&mut out[1], exp_or_zero(l, x));
-            out
+            let x = l.load(&self.0);
+            [exp(l, x), exp_or_zero(l, x), silu(l, x), sigmoid(l, x)].map(|y| {
+                let mut out = [0.0; LANES];
+                l.store(&mut out, y);
+                out
+            })
         }
     }
 
@@ -197,7 +188,7 @@ mod tests {
             f32::NAN,
         ];
         for isa in Isa::supported() {
-            let [all, normal] = with(isa, Exponentials(numbers));
+            let [all, normal, ..] = with(isa, Functions(numbers));
             for ((x, all), normal) in numbers.into_iter().zip(all).zip(normal) {
                 let wanted = f64::from(x).exp() as f32;
                 let near = |y: f32, wanted: f32| {
@@ -205,7 +196,7 @@ mod tests {
                     ulps <= 2 || y.is_nan() && wanted.is_nan()
                 };
                 assert!(near(all, wanted), "{isa:?}: {all} for {wanted} at {x}");
-                let wanted = if x < -87.0 { 0.0 } else { wanted };
+                let wanted = if x < NORMAL { 0.0 } else { wanted };
                 assert!(near(normal, wanted), "{isa:?}: {normal} for {wanted} at {x}");
             }
         }
@@ -233,7 +224,7 @@ mod tests {
             f32::NAN,
         ];
         for isa in Isa::supported() {
-            let [silus, sigmoids] = with(isa, Gates(numbers));
+            let [.., silus, sigmoids] = with(isa, Functions(numbers));
             for ((x, silu), sigmoid) in numbers.into_iter().zip(silus).zip(sigmoids) {
                 // As PyTorch computes them: the sum is infinite where it is not a finite float, which makes the quotient zero, or NaN.
                 let sum = f64::from((1.0 + (-f64::from(x)).exp()) as f32);

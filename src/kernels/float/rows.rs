@@ -224,6 +224,12 @@ impl Work for Softmax<'_> {
     }
 }
 
+/// e^x; where denormals are not kept, 0 instead of them.
+#[inline(always)]
+fn exp<L: Lanes>(l: L, x: L::V, denormals: bool) -> L::V {
+    if denormals { math::exp(l, x) } else { math::exp_or_zero(l, x) }
+}
+
 impl Softmax<'_> {
     /// A vector of a row's elements, scaled and with its biases; minus infinity where there are none.
     #[inline(always)]
@@ -238,11 +244,6 @@ impl Softmax<'_> {
         } else {
             v
         }
-    }
-
-    #[inline(always)]
-    fn exp<L: Lanes>(&self, l: L, x: L::V) -> L::V {
-        if self.denormals { math::exp(l, x) } else { math::exp_or_zero(l, x) }
     }
 
     /// A row that fits in registers.
@@ -268,7 +269,7 @@ impl Softmax<'_> {
         } else {
             for i in 0..FEW {
                 if i * LANES < self.width {
-                    row[i] = self.exp(l, l.sub(row[i], l.splat(most)));
+                    row[i] = exp(l, l.sub(row[i], l.splat(most)), self.denormals);
                     total = l.add(total, row[i]);
                 }
             }
@@ -303,8 +304,7 @@ impl Softmax<'_> {
         let mut sums = [l.splat(0.0); 2];
         for (i, part) in row.chunks_mut(LANES).enumerate() {
             // What fills the vector up gives 0.
-            let x = l.sub(l.load_some(part, f32::NEG_INFINITY), most);
-            let e = if denormals { math::exp(l, x) } else { math::exp_or_zero(l, x) };
+            let e = exp(l, l.sub(l.load_some(part, f32::NEG_INFINITY), most), denormals);
             l.store_some(part, e);
             sums[i % 2] = l.add(sums[i % 2], e);
         }

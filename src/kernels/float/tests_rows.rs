@@ -247,7 +247,7 @@ fn attention_is_right_where_tensors_are_strided() {
         let mut b = random.floats(s.heads * s.queries * s.keys);
         // A row without any key.
         b[..s.keys].fill(f32::NEG_INFINITY);
-        // Keys that windows of images mask: their weights are denormals.
+        // Keys that windows of images mask.
         b[s.keys..].iter_mut().step_by(3).for_each(|bias| *bias -= 100.0);
         let query = Heads { values: &q, strides: strides(s.queries, s.width) };
         let key = Heads { values: &k, strides: strides(s.keys, s.width) };
@@ -283,6 +283,29 @@ fn attention_is_right_where_tensors_are_strided() {
             let mut out = vec![7.0; wanted.len()];
             attention_with(isa, s, [query, key, value], scores, &mut out).expect("it fits");
             near(&out, &wanted, &format!("attention {s:?} {isa:?}"));
+        }
+    }
+}
+
+#[test]
+fn attention_counts_what_is_hardly_likely_as_nothing() {
+    // In registers, and row by row.
+    for keys in [20, 100] {
+        let s = AttentionShape { batch: 1, heads: 1, queries: 2, keys, width: 1, values: 1, apart: true };
+        let zeros = vec![0.0; keys];
+        let (mut values, mut bias) = (zeros.clone(), vec![0.0; 2 * keys]);
+        // e^-90 is a denormal, e^-86 is none.
+        (values[3], bias[3], bias[keys + 3]) = (1e38, -90.0, -86.0);
+        let heads = |values| Heads { values, strides: [0, 0, 1] };
+        let biases = [Heads { values: &bias, strides: [0, 0, keys] }];
+        let scores = Scores { scale: 1.0, biases: &biases, masks: false };
+        for isa in Isa::supported() {
+            let mut out = [7.0; 2];
+            attention_with(isa, s, [heads(&zeros), heads(&zeros), heads(&values)], scores, &mut out)
+                .expect("it fits");
+            let wanted = 1e38 * (-86f64).exp() / (keys as f64 - 1.0);
+            let error = (f64::from(out[1]) - wanted).abs();
+            assert!(out[0] == 0.0 && error < 1e-5 * wanted, "{out:?} with {keys} keys and {isa:?}");
         }
     }
 }

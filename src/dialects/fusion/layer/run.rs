@@ -22,16 +22,23 @@ struct Operands {
 }
 
 pub(super) fn conv(a: &Args<'_>) -> Result<Outputs> {
-    let (call, layer) = (Convolution::of(a)?, Layer::of(a, 1)?);
+    let (input, layer) = (a.tensor(0)?, Layer::of(a, 1)?);
+    // Signals are images of one line.
+    let is_signal = input.sizes().len() == 3;
+    let image = |tensor: &Tensor| match is_signal {
+        true => tensor.look(|layout| view::unsqueeze(layout, 2)),
+        false => Ok(tensor.clone()),
+    };
+    let residual = a.opt_tensor(2)?.map(image).transpose()?;
+    let call = Convolution::new(&image(input)?, layer, residual.as_ref())?;
     let target = Target::images(&call.sizes)?;
     call.run(layer, a.opt_tensor(GATE)?, &target)?;
     let result = target.given(a.int(CONV_FORMAT)?)?;
-    one(if call.is_signal { result.look(|layout| view::squeeze(layout, Some(&[2])))? } else { result })
+    one(if is_signal { result.look(|layout| view::squeeze(layout, Some(&[2])))? } else { result })
 }
 
 pub(super) fn conv_chain(a: &Args<'_>) -> Result<Outputs> {
     let (first, second) = (Layer::of(a, 1)?, Layer::of(a, 2)?);
-    image_sizes(a.tensor(0)?)?;
     let call = Convolution::new(a.tensor(0)?, first, None)?;
     let shapes = [first.conv()?.shape(), second.conv()?.shape()];
     let plain = [first, second].iter().all(|layer| layer.prologue(None).is_none());
@@ -58,8 +65,8 @@ pub(super) fn conv_chain(a: &Args<'_>) -> Result<Outputs> {
 }
 
 pub(super) fn conv_into(a: &Args<'_>) -> Result<Outputs> {
-    image_sizes(a.tensor(0)?)?;
-    let (call, layer, room) = (Convolution::of(a)?, Layer::of(a, 1)?, a.tensor(4)?);
+    let (layer, room) = (Layer::of(a, 1)?, a.tensor(4)?);
+    let call = Convolution::new(a.tensor(0)?, layer, a.opt_tensor(2)?)?;
     let part = part_of(room, a.int(5)?, call.sizes[1])?;
     if *part.sizes() != call.sizes {
         return Err(Diagnostic::runtime("a packed convolution does not fit the room for its result"));
@@ -77,29 +84,18 @@ pub(super) fn conv_into(a: &Args<'_>) -> Result<Outputs> {
     one(part)
 }
 
-/// A call of a convolution. Signals are images of one line.
+/// A call of a convolution.
 struct Convolution {
     operands: Operands,
     plane: [usize; 2],
     batch: usize,
-    /// Of the result, as images.
+    /// Of the result.
     sizes: [i64; 4],
-    is_signal: bool,
 }
 
 impl Convolution {
-    fn of(a: &Args<'_>) -> Result<Convolution> {
-        Convolution::new(a.tensor(0)?, Layer::of(a, 1)?, a.opt_tensor(2)?)
-    }
-
     fn new(input: &Tensor, layer: &Layer, residual: Option<&Tensor>) -> Result<Convolution> {
         let shape = layer.conv()?.shape();
-        let is_signal = input.sizes().len() == 3;
-        let with_lines = |tensor: &Tensor| match is_signal {
-            true => tensor.look(|layout| view::unsqueeze(layout, 2)),
-            false => Ok(tensor.clone()),
-        };
-        let (input, residual) = (&with_lines(input)?, residual.map(with_lines).transpose()?);
         let [batch, channels, height, width] = image_sizes(input)?;
         if channels != shape.in_channels as i64 {
             return Err(Diagnostic::runtime("a packed convolution got images of other channels"));
@@ -111,8 +107,8 @@ impl Convolution {
             Order::ChannelsFirst => Floats::row_major(input)?,
             Order::ChannelsLast => Floats::images(input)?,
         };
-        let operands = Operands { input, residual: images_of(residual.as_ref(), &sizes)? };
-        Ok(Convolution { operands, plane, batch: batch as usize, sizes, is_signal })
+        let operands = Operands { input, residual: images_of(residual, &sizes)? };
+        Ok(Convolution { operands, plane, batch: batch as usize, sizes })
     }
 
     fn run(&self, layer: &Layer, gate: Option<&Tensor>, target: &Target) -> Result<()> {
