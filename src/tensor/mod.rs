@@ -168,6 +168,11 @@ impl Tensor {
         Ok(Self::assemble(storage, dtype, layout))
     }
 
+    /// Fails where a tensor of these sizes cannot be stored now: for work that lists its places before it is made.
+    pub fn expect(dtype: DType, sizes: &[i64]) -> Result<()> {
+        Tensor::for_writing(dtype, sizes).map(drop)
+    }
+
     /// A contiguous tensor with given elements in logical order; their number must match the sizes.
     pub fn from_vec<T: Element>(elements: &[T], sizes: &[i64]) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;

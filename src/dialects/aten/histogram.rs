@@ -329,7 +329,7 @@ fn histc(a: &Args<'_>) -> Result<Outputs> {
     if low >= high {
         return Err(Diagnostic::runtime("torch.histc: max must be larger than min"));
     }
-    Tensor::zeros(DType::F64, &[bins])?;
+    Tensor::expect(DType::F64, &[bins])?;
     let points = spaced(Scalar::Float(low), Scalar::Float(high), bins.saturating_add(1), None, DType::F64)?;
     let edges = points.elements_as::<f64>()?;
     let mut hist = memory::filled(bins as usize, 0.0)?;

@@ -279,7 +279,7 @@ fn repeated_indices(repeats: &Tensor, output_size: Option<i64>) -> Result<Tensor
     if output_size.is_some_and(|n| n != total) {
         return Err(Diagnostic::runtime("allocated size does not match required size"));
     }
-    Tensor::zeros(repeats.dtype(), &[total])?;
+    Tensor::expect(repeats.dtype(), &[total])?;
     let indices =
         counts.iter().enumerate().flat_map(|(i, c)| std::iter::repeat_n(i as i64, *c as usize)).scratch()?;
     Tensor::from_vec(&indices, &[total])?.to_dtype(repeats.dtype())
@@ -325,7 +325,7 @@ fn interleave_int(a: &Args<'_>) -> Result<Outputs> {
     }
     let mut sizes = tensor.sizes();
     sizes[dim] = total;
-    Tensor::zeros(tensor.dtype(), &sizes)?;
+    Tensor::expect(tensor.dtype(), &sizes)?;
     let each = repeats as usize;
     one(pick(&tensor, dim, &(0..size as usize).flat_map(|i| std::iter::repeat_n(i, each)).scratch()?)?)
 }

@@ -221,7 +221,7 @@ fn by_edge(tensor: &Tensor, pad: &[i64], dims: usize, edge: Edge) -> Result<Tens
         let name = if edge == Edge::Reflect { "reflection" } else { "replication" };
         return Err(not_implemented(&format!("{name}_pad{dims}d"), DType::Bool));
     }
-    Tensor::zeros(tensor.dtype(), &sizes)?;
+    Tensor::expect(tensor.dtype(), &sizes)?;
     let mut maps = identity(&own)?;
     for (d, left, _) in pairs(pad, rank) {
         let last = own[d] - 1;
@@ -261,7 +261,7 @@ fn circular(tensor: &Tensor, pad: &[i64]) -> Result<Outputs> {
             return Err(Diagnostic::runtime("Negative padding value is resulting in an empty dimension"));
         }
     }
-    Tensor::zeros(tensor.dtype(), &sizes)?;
+    Tensor::expect(tensor.dtype(), &sizes)?;
     let mut maps = identity(&own)?;
     for (d, left, _) in pairs(pad, rank) {
         // Negative padding crops first; what is left wraps around.

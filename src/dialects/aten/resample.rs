@@ -304,7 +304,7 @@ fn resampled(
             let (from, to) = (spatial[d] as usize, output[d] as usize);
             let outer = source.len() / (from * inner);
             // Proves that the intermediate sizes can be allocated.
-            Tensor::zeros(R::DTYPE, &[outer as i64, to as i64, inner as i64])?;
+            Tensor::expect(R::DTYPE, &[outer as i64, to as i64, inner as i64])?;
             let mut next = memory::filled(outer.saturating_mul(to).saturating_mul(inner), R::ZERO)?;
             along(source, from, inner, &taps[d], in_turn, &mut next);
             (values, inner) = (next, inner * to);

@@ -356,7 +356,7 @@ fn bincount(a: &Args<'_>) -> Result<Outputs> {
         return one(result);
     };
     let dtype = if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 };
-    Tensor::zeros(DType::F64, &[length])?;
+    Tensor::expect(DType::F64, &[length])?;
     let mut sums = memory::filled(length as usize, 0.0)?;
     for (x, weight) in values.iter().zip(weights.elements_as::<f64>()?) {
         sums[*x as usize] += weight;

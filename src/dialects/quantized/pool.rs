@@ -65,7 +65,7 @@ pub fn adaptive_avg(a: &Args<'_>, spatial: usize) -> Result<Outputs> {
     // As many windows as the result has places, which must fit memory.
     let mut result = sizes[..sizes.len() - spatial].to_vec();
     result.extend(&wanted);
-    Tensor::zeros(tensor.dtype().integer_repr(), &result)?;
+    Tensor::expect(tensor.dtype().integer_repr(), &result)?;
     let windows = sizes[sizes.len() - spatial..].iter().zip(&wanted).map(|(size, out)| {
         let range = |o: i64| {
             let (start, end) = (o * size / out, ((o + 1) * size + out - 1) / out);

@@ -75,7 +75,7 @@ fn steps(start: Scalar, step: Scalar, length: f64, dtype: DType) -> Result<Tenso
         return Err(Diagnostic::runtime(format!("invalid size, possible overflow? {length}")));
     }
     let n = length as i64;
-    Tensor::zeros(dtype, &[n])?;
+    Tensor::expect(dtype, &[n])?;
     crate::dispatch_dtype!(dtype, T => {
         let elements = if dtype.is_integral() {
             let (start, step) = (start.to_i64(), step.to_i64());
@@ -117,7 +117,7 @@ pub fn spaced(start: Scalar, end: Scalar, steps: i64, base: Option<f64>, dtype: 
         check_fill(start, dtype)?;
         check_fill(end, dtype)?;
     }
-    Tensor::zeros(dtype, &[steps])?;
+    Tensor::expect(dtype, &[steps])?;
     // Integer dtypes take in the ends first, but step by fractions.
     let whole = |s: Scalar| {
         let x = if dtype == DType::U8 { i64::from(s.to_i64() as u8) } else { s.to_i64() };
@@ -172,7 +172,7 @@ pub fn window(length: i64, periodic: bool, shape: Shape, dtype: DType) -> Result
     if length <= 1 {
         return Tensor::full(dtype, &[length], Scalar::Int(1));
     }
-    Tensor::zeros(dtype, &[length])?;
+    Tensor::expect(dtype, &[length])?;
     let last = (if periodic { length } else { length - 1 }) as f64;
     let value = |i: i64, r: fn(f64) -> f64| {
         let x = r(i as f64);
