@@ -385,6 +385,12 @@ fn unary(op: Unary, dtype: DType, x: &Tile<'_>, out: &mut Tile<'_>) -> Option<()
         complex F => {
             let round: fn(f64) -> f64 = |x| widen(Complex::new(x as F, 0.0)).re;
             match op {
+                // Squares of single precision fit into double precision.
+                Unary::Abs if size_of::<F>() == size_of::<f32>() => wide1(x, out, |z: Complex<F>| {
+                    let Complex64 { re, im } = widen(z);
+                    let is_infinite = re.is_infinite() | im.is_infinite();
+                    if is_infinite { F::INFINITY } else { (re * re + im * im).sqrt() as F }
+                }),
                 Unary::Abs | Unary::Real | Unary::Imag =>
                     map1(x, out, |z: Complex<F>| lane::complex_unary(op, widen(z), round).map_or(0.0, |z| z.re as F)),
                 _ => {

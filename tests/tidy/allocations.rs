@@ -47,7 +47,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/dialects/aten/fbgemm.rs", 1, ASKED),
     ("src/dialects/aten/histogram.rs", 1, HELD),
     ("src/kernels/conv/depthwise.rs", 1, PART),
-    ("src/kernels/fourier/mod.rs", 2, PART),
     ("src/kernels/matrix/gemm.rs", 2, PART),
     ("src/kernels/linalg/eigen.rs", 2, PART),
     ("src/kernels/linalg/factor.rs", 1, PART),

@@ -3,11 +3,11 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
-use crate::kernels::fourier::layout;
-use crate::kernels::fourier::{Direction, Grid};
+use crate::kernels::fourier::{Along, Direction, Planned, layout};
 use crate::kernels::strided::with_strides;
 use crate::tensor::view::{dense_like, wrap_dims};
-use crate::tensor::{DType, Dims, Tensor};
+use crate::tensor::{DType, Dims, Element, Tensor};
+use num_complex::Complex;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -252,15 +252,6 @@ fn complex_dtype(kind: Kind, tensor: &Tensor) -> Result<DType> {
     }
 }
 
-fn finish(grid: Grid, kind: Kind, complex: DType, strides: &[i64]) -> Result<Outputs> {
-    let result = if kind.gives_real() {
-        grid.real_tensor(if complex == DType::C64 { DType::F32 } else { DType::F64 })?
-    } else {
-        grid.tensor(complex)?
-    };
-    one(with_strides(result, strides)?)
-}
-
 /// One dimension.
 fn single(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     let (tensor, n, dim) = (a.tensor(0)?, a.opt_int(1)?, a.int(2)?);
@@ -385,30 +376,47 @@ fn transform(
     lengths: &[i64],
     norm: Option<&str>,
 ) -> Result<Outputs> {
-    let mut grid = Grid::new(tensor)?;
+    let strides = match dims.is_empty() {
+        true => dense_like(&tensor.layout()).strides,
+        false => laid_out(tensor, kind, complex, dims, lengths)?,
+    };
+    let result = match complex {
+        DType::C64 => transformed::<f32>(tensor, kind, complex, dims, lengths, norm)?,
+        _ => transformed::<f64>(tensor, kind, complex, dims, lengths, norm)?,
+    };
+    one(with_strides(result, &strides)?)
+}
+
+fn transformed<R: Planned>(
+    tensor: &Tensor,
+    kind: Kind,
+    complex: DType,
+    dims: &[usize],
+    lengths: &[i64],
+    norm: Option<&str>,
+) -> Result<Tensor>
+where
+    Complex<R>: Element,
+{
     let direction = kind.direction();
     let count: f64 = lengths.iter().map(|n| *n as f64).product();
-    let factor = scale(norm, direction, count)?;
-    let (others, last) = match dims.split_last() {
-        Some((last, others)) => (others, *last),
-        None => return finish(grid, kind, complex, &dense_like(&tensor.layout()).strides),
+    let factor = R::of(scale(norm, direction, count)?);
+    let (Some((last, others)), Some((length, sizes))) = (dims.split_last(), lengths.split_last()) else {
+        let result = tensor.to_dtype(complex)?;
+        return if result.storage().same(&tensor.storage()) { result.copy() } else { Ok(result) };
     };
-    let length = lengths[others.len()] as usize;
-    if kind.takes_real() {
-        grid = grid.real_lines(last, length, direction)?;
-        grid = grid.resized(last, length / 2 + 1)?;
+    let last = Along { dim: *last, length: *length as usize, direction, factor };
+    let rest = |mut result: Tensor| {
+        for (dim, length) in others.iter().zip(sizes) {
+            let along = Along { dim: *dim, length: *length as usize, factor: R::ONE, ..last };
+            result = along.complex(&result)?;
+        }
+        Ok(result)
+    };
+    match kind {
+        Kind::Real | Kind::InverseHermitian => rest(last.half(tensor)?),
+        Kind::InverseReal | Kind::Hermitian => last.hermitian(&rest(tensor.clone())?),
+        Kind::Fft | Kind::Inverse if others.is_empty() && !tensor.dtype().is_complex() => last.whole(tensor),
+        Kind::Fft | Kind::Inverse => last.complex(&rest(tensor.clone())?),
     }
-    for (dim, n) in others.iter().zip(lengths) {
-        grid = grid.complex_lines(*dim, *n as usize, direction)?;
-    }
-    if kind.gives_real() {
-        grid = grid.hermitian_lines(last, length, direction)?;
-    } else if !kind.takes_real() && others.is_empty() && !tensor.dtype().is_complex() {
-        grid = grid.real_lines(last, length, direction)?;
-    } else if !kind.takes_real() {
-        grid = grid.complex_lines(last, length, direction)?;
-    }
-    grid.scale(factor);
-    let strides = laid_out(tensor, kind, complex, dims, lengths)?;
-    finish(grid, kind, complex, &strides)
 }

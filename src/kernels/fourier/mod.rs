@@ -1,163 +1,225 @@
-//! Fourier transforms along one dimension of an array of complex numbers; always in float64.
+//! Fourier transforms of the lines of a tensor along one dimension, in the precision of its elements. What is transformed lies
+//! innermost in the result. Knows no op.
 
 pub mod layout;
+mod plans;
 
-use super::wide::store;
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{Collect, Scratch, memory};
-use crate::tensor::{DType, Tensor};
-use num_complex::Complex64;
-use rustfft::FftPlanner;
+use crate::kernels::compute::{Dense, build_whole};
+use crate::resources::{memory, pool};
+use crate::tensor::{Element, Tensor, view};
+use num_complex::Complex;
+pub use plans::{Direction, Planned};
 
-/// The sign of the exponent: minus, or plus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// exp(-2πi jk / n)
-    Forward,
-    /// exp(+2πi jk / n), not divided by n
-    Inverse,
+/// Elements that one piece of work transforms, at least.
+const PIECE: usize = 1 << 13;
+
+/// One transform along a dimension.
+#[derive(Clone, Copy, Debug)]
+pub struct Along<R> {
+    /// The dimension.
+    pub dim: usize,
+    /// Elements that are transformed: lines are cropped to as many, or filled up with zeros.
+    pub length: usize,
+    /// The sign of the exponent.
+    pub direction: Direction,
+    /// What results are multiplied by.
+    pub factor: R,
 }
 
-/// An array in row-major order.
-pub struct Grid {
-    sizes: Vec<i64>,
-    data: Scratch<Complex64>,
-}
-
-impl Grid {
-    /// The elements of a tensor.
-    pub fn new(tensor: &Tensor) -> Result<Grid> {
-        Ok(Grid { sizes: tensor.sizes().to_vec(), data: tensor.elements_as::<Complex64>()? })
+impl<R: Planned> Along<R>
+where
+    Complex<R>: Element,
+{
+    /// Transforms lines of complex numbers.
+    pub fn complex(&self, tensor: &Tensor) -> Result<Tensor> {
+        let plan = R::complex(self.length, self.direction)?;
+        lines(tensor, self.dim, self.length, |source: &Lines<'_, Complex<R>>, out| {
+            let mut scratch = memory::filled(plan.get_inplace_scratch_len(), Complex::default())?;
+            for (line, out) in source.iter().zip(out.chunks_exact_mut(self.length)) {
+                fill(out, line);
+            }
+            plan.process_with_scratch(out, &mut scratch);
+            self.scale(out);
+            Ok(())
+        })
     }
 
-    /// As a complex tensor.
-    pub fn tensor(&self, dtype: DType) -> Result<Tensor> {
-        store::<Complex64>(&self.data, &self.sizes, dtype)
+    /// Transforms lines of real numbers; of the results, which are conjugates of each other, the first half: `length / 2 + 1`.
+    pub fn half(&self, tensor: &Tensor) -> Result<Tensor> {
+        self.real(tensor, self.length / 2 + 1)
     }
 
-    /// The real parts as a tensor.
-    pub fn real_tensor(&self, dtype: DType) -> Result<Tensor> {
-        let real = self.data.iter().map(|x| x.re).scratch()?;
-        store::<f64>(&real, &self.sizes, dtype)
+    /// Transforms lines of real numbers: what is conjugated in the results is so to the bit, and what is real has no other part.
+    pub fn whole(&self, tensor: &Tensor) -> Result<Tensor> {
+        self.real(tensor, self.length)
     }
 
-    /// Multiplies by a number.
-    pub fn scale(&mut self, factor: f64) {
-        if factor != 1.0 {
-            self.data.iter_mut().for_each(|x| *x *= factor);
+    fn real(&self, tensor: &Tensor, given: usize) -> Result<Tensor> {
+        let (plan, half) = (R::forward(self.length)?, self.length / 2 + 1);
+        lines(tensor, self.dim, given, |source: &Lines<'_, R>, out: &mut [Complex<R>]| {
+            let mut scratch = memory::filled(plan.get_scratch_len(), Complex::default())?;
+            let mut input = memory::filled(self.length, R::ZERO)?;
+            for (line, out) in source.iter().zip(out.chunks_exact_mut(given)) {
+                fill(&mut input, line);
+                plan.process_with_scratch(&mut input, &mut out[..half], &mut scratch).map_err(refused)?;
+                if self.direction == Direction::Inverse {
+                    out[..half].iter_mut().for_each(|x| *x = x.conj());
+                }
+                for k in half..given {
+                    out[k] = out[self.length - k].conj();
+                }
+            }
+            self.scale(out);
+            Ok(())
+        })
+    }
+
+    /// Transforms lines that are the first half of Hermitian ones: results are real. `Forward` takes them conjugated.
+    pub fn hermitian(&self, tensor: &Tensor) -> Result<Tensor> {
+        let (plan, half) = (R::inverse(self.length)?, self.length / 2 + 1);
+        lines(tensor, self.dim, self.length, |source: &Lines<'_, Complex<R>>, out: &mut [R]| {
+            let mut scratch = memory::filled(plan.get_scratch_len(), Complex::default())?;
+            let mut input = memory::filled(half, Complex::default())?;
+            for (line, out) in source.iter().zip(out.chunks_exact_mut(self.length)) {
+                fill(&mut input, line);
+                if self.direction == Direction::Forward {
+                    input.iter_mut().for_each(|x| *x = x.conj());
+                }
+                // Elements that stand for themselves are real.
+                input[0].im = R::ZERO;
+                if self.length.is_multiple_of(2) {
+                    input[half - 1].im = R::ZERO;
+                }
+                plan.process_with_scratch(&mut input, out, &mut scratch).map_err(refused)?;
+                if self.factor != R::ONE {
+                    out.iter_mut().for_each(|x| *x *= self.factor);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn scale(&self, out: &mut [Complex<R>]) {
+        if self.factor != R::ONE {
+            out.iter_mut().for_each(|x| *x = Complex::new(x.re * self.factor, x.im * self.factor));
         }
     }
+}
 
-    /// Cropped or filled up with zeros along a dimension.
-    pub fn resized(&self, dim: usize, length: usize) -> Result<Grid> {
-        self.map_lines(dim, length, length, |line| line)
-    }
+/// Sizes that a plan does not fit, which were computed from it.
+fn refused(error: realfft::FftError) -> Diagnostic {
+    Diagnostic::internal(format!("a transform of other sizes than planned: {error}"))
+}
 
-    /// Transforms `length` elements (cropped or filled up) along a dimension.
-    pub fn complex_lines(&self, dim: usize, length: usize, direction: Direction) -> Result<Grid> {
-        let plan = plan(length, direction)?;
-        self.map_lines(dim, length, length, |mut line| {
-            plan.process(&mut line);
-            line
-        })
-    }
+/// Lines, one after the other.
+struct Lines<'a, X> {
+    elements: &'a [X],
+    length: usize,
+    count: usize,
+}
 
-    /// The same of lines of real numbers: what is conjugated in them is so to the bit, and what is real has no other part.
-    pub fn real_lines(&self, dim: usize, length: usize, direction: Direction) -> Result<Grid> {
-        let plan = plan(length, direction)?;
-        self.map_lines(dim, length, length, |mut line| {
-            plan.process(&mut line);
-            line[0].im = 0.0;
-            for k in 1..=length / 2 {
-                if 2 * k == length {
-                    line[k].im = 0.0;
-                } else {
-                    line[length - k] = line[k].conj();
-                }
-            }
-            line
-        })
-    }
-
-    /// Transforms lines that are the first half of Hermitian ones of `length` elements: results are real. `Forward`
-    /// takes them conjugated.
-    pub fn hermitian_lines(&self, dim: usize, length: usize, direction: Direction) -> Result<Grid> {
-        let plan = plan(length, Direction::Inverse)?;
-        let half = length / 2 + 1;
-        self.map_lines(dim, half, length, |line| {
-            let mut whole = vec![Complex64::ZERO; length];
-            for (k, x) in line.iter().enumerate() {
-                let x = if direction == Direction::Forward { x.conj() } else { *x };
-                let alone = k == 0 || 2 * k == length;
-                whole[k] = if alone { Complex64::new(x.re, 0.0) } else { x };
-                if !alone {
-                    whole[length - k] = x.conj();
-                }
-            }
-            plan.process(&mut whole);
-            whole
-        })
-    }
-
-    /// Applies `f` to each line along a dimension, given `taken` elements of it (zeros where there are fewer); it gives
-    /// `given` elements.
-    fn map_lines(
-        &self,
-        dim: usize,
-        taken: usize,
-        given: usize,
-        mut f: impl FnMut(Vec<Complex64>) -> Vec<Complex64>,
-    ) -> Result<Grid> {
-        let size = self.sizes[dim] as usize;
-        let inner = self.sizes[dim + 1..].iter().product::<i64>() as usize;
-        let outer = self.sizes[..dim].iter().product::<i64>() as usize;
-        let mut sizes = self.sizes.clone();
-        sizes[dim] = given as i64;
-        // Proves that the result can be stored.
-        let whole = Tensor::zeros(DType::C128, &sizes)?.numel();
-        let mut data = memory::filled(whole, Complex64::ZERO)?;
-        for o in 0..outer {
-            for i in 0..inner {
-                let mut line = vec![Complex64::ZERO; taken];
-                for (k, place) in line.iter_mut().take(size).enumerate() {
-                    *place = self.data[(o * size + k) * inner + i];
-                }
-                for (k, x) in f(line).into_iter().enumerate() {
-                    data.get_mut((o * given + k) * inner + i)
-                        .map(|slot| *slot = x)
-                        .ok_or_else(|| Diagnostic::internal("a transformed line is too long"))?;
-                }
-            }
-        }
-        Ok(Grid { sizes, data })
+impl<'a, X> Lines<'a, X> {
+    fn iter(&self) -> impl Iterator<Item = &'a [X]> {
+        let (elements, length) = (self.elements, self.length);
+        (0..self.count).map(move |n| &elements[n * length..(n + 1) * length])
     }
 }
 
-/// The transform of a length. What the library prepares grows with it, up to several arrays of twice the length.
-fn plan(length: usize, direction: Direction) -> Result<std::sync::Arc<dyn rustfft::Fft<f64>>> {
-    memory::expect::<Complex64>(length.saturating_mul(8))?;
-    let mut planner = FftPlanner::<f64>::new();
-    Ok(match direction {
-        Direction::Forward => planner.plan_fft_forward(length),
-        Direction::Inverse => planner.plan_fft_inverse(length),
-    })
+/// A line cropped or filled up with zeros.
+fn fill<X: Copy + Default>(out: &mut [X], line: &[X]) {
+    let kept = line.len().min(out.len());
+    out[..kept].copy_from_slice(&line[..kept]);
+    out[kept..].fill(X::default());
+}
+
+/// What becomes of lines along a dimension: `given` elements each, which lie side by side. `work` is given some of the lines and
+/// the room of their results; several threads do it.
+fn lines<X: Element, Y: Element>(
+    tensor: &Tensor,
+    dim: usize,
+    given: usize,
+    work: impl Fn(&Lines<'_, X>, &mut [Y]) -> Result<()> + Sync,
+) -> Result<Tensor> {
+    let last = tensor.rank() - 1;
+    let moved = tensor.look(|l| view::movedim(l, &[dim as i64], &[last as i64]))?;
+    let mut sizes = moved.sizes();
+    let length = sizes[last] as usize;
+    sizes[last] = given as i64;
+    let source = Dense::<X>::new(&moved)?;
+    let source = source.open()?;
+    let result = build_whole::<Y>(&sizes, Y::DTYPE, |out| {
+        let each = (PIECE / given.max(length).max(1)).max(1);
+        pool::try_chunks(out, given * each, |n, out| {
+            let count = out.len() / given;
+            let elements = &source[n * each * length..(n * each + count) * length];
+            work(&Lines { elements, length, count }, out)
+        })
+    })?;
+    result.look(|l| view::movedim(l, &[last as i64], &[dim as i64]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use num_complex::{Complex32, Complex64};
+
+    fn along<R: Planned>(dim: usize, length: usize, direction: Direction) -> Along<R> {
+        Along { dim, length, direction, factor: R::ONE }
+    }
+
+    /// The sums that define a transform.
+    fn exact(line: &[Complex64], length: usize, direction: Direction) -> Vec<Complex64> {
+        let sign = if direction == Direction::Forward { -1.0 } else { 1.0 };
+        let turn = sign * 2.0 * std::f64::consts::PI / length as f64;
+        let term = |k: usize, j: usize| Complex64::cis(turn * ((j * k) % length) as f64);
+        let kept = || line.iter().take(length).enumerate();
+        (0..length).map(|k| kept().map(|(j, x)| x * term(k, j)).sum()).collect()
+    }
+
+    #[test]
+    fn lines_are_the_sums_that_define_them() {
+        for (length, direction) in [
+            (1, Direction::Forward),
+            (5, Direction::Inverse),
+            (8, Direction::Forward),
+            (257, Direction::Forward),
+        ] {
+            // Lines of seven along the first dimension: cropped, or filled up.
+            let values: Vec<Complex64> =
+                (0..21).map(|n| Complex64::new((n as f64 * 1.7).sin(), (n as f64 * 0.3).cos())).collect();
+            let tensor = Tensor::from_vec(&values, &[7, 3]).expect("small");
+            let found = along::<f64>(0, length, direction).complex(&tensor).expect("transforms");
+            let single = tensor.to_dtype(crate::tensor::DType::C64).expect("complex");
+            let short = along::<f32>(0, length, direction).complex(&single).expect("transforms");
+            assert_eq!(found.sizes().as_slice(), [length as i64, 3]);
+            let found = found.to_vec::<Complex64>().expect("complex");
+            let short = short.to_vec::<Complex32>().expect("complex");
+            for column in 0..3 {
+                let line: Vec<Complex64> = (0..7).map(|row| values[row * 3 + column]).collect();
+                for (k, want) in exact(&line, length, direction).into_iter().enumerate() {
+                    assert!((found[k * 3 + column] - want).norm() < 1e-12, "{length}: {k}");
+                    let short = short[k * 3 + column];
+                    assert!((Complex64::new(short.re.into(), short.im.into()) - want).norm() < 1e-5);
+                }
+            }
+        }
+    }
 
     #[test]
     fn transforms_of_real_lines_are_hermitian_to_the_bit() {
         for length in [1usize, 2, 5, 12, 100, 257] {
             let line: Vec<f64> = (0..length).map(|k| (k as f64 * 1.7).sin()).collect();
-            let grid = Grid::new(&Tensor::from_vec(&line, &[length as i64]).expect("small")).expect("small");
+            let tensor = Tensor::from_vec(&line, &[length as i64]).expect("small");
+            let wide: Vec<Complex64> = line.iter().map(|x| Complex64::new(*x, 0.0)).collect();
             for direction in [Direction::Forward, Direction::Inverse] {
-                let exact = grid.real_lines(0, length, direction).expect("small").data;
-                let plain = grid.complex_lines(0, length, direction).expect("small").data;
-                for k in 0..length {
-                    assert!(exact[k] == exact[(length - k) % length].conj(), "{length}: {k}");
-                    assert!((exact[k] - plain[k]).norm() < 1e-12);
+                let along = along::<f64>(0, length, direction);
+                let whole = along.whole(&tensor).expect("small").to_vec::<Complex64>().expect("complex");
+                let half = along.half(&tensor).expect("small").to_vec::<Complex64>().expect("complex");
+                assert_eq!(half, whole[..length / 2 + 1]);
+                for (k, want) in exact(&wide, length, direction).into_iter().enumerate() {
+                    assert!(whole[k] == whole[(length - k) % length].conj(), "{length}: {k}");
+                    assert!((whole[k] - want).norm() < 1e-12);
                 }
             }
         }
@@ -165,14 +227,26 @@ mod tests {
 
     #[test]
     fn hermitian_lines_undo_real_transforms() {
-        let t = Tensor::from_vec(&[1.0f64, 2.0, 4.0, -3.0, 0.5], &[5]).expect("small");
-        let spectrum =
-            Grid::new(&t).expect("reads").complex_lines(0, 5, Direction::Forward).expect("transforms");
-        let half = spectrum.resized(0, 3).expect("crops");
-        let mut back = half.hermitian_lines(0, 5, Direction::Inverse).expect("transforms");
-        back.scale(0.2);
-        let back = back.real_tensor(DType::F64).expect("stores").to_vec::<f64>().expect("f64");
-        let want = t.to_vec::<f64>().expect("f64");
-        assert!(back.iter().zip(&want).all(|(x, y)| (x - y).abs() < 1e-12));
+        for length in [1usize, 2, 5, 12, 100, 257] {
+            let line: Vec<f64> = (0..3 * length).map(|k| (k as f64 * 1.7).sin()).collect();
+            let tensor = Tensor::from_vec(&line, &[3, length as i64]).expect("small");
+            let half = along::<f64>(1, length, Direction::Forward).half(&tensor).expect("transforms");
+            let back = Along { factor: 1.0 / length as f64, ..along(1, length, Direction::Inverse) };
+            let back = back.hermitian(&half).expect("transforms").to_vec::<f64>().expect("f64");
+            assert!(back.iter().zip(&line).all(|(x, y)| (x - y).abs() < 1e-12), "{length}");
+        }
+    }
+
+    #[test]
+    fn lines_on_several_threads_and_no_lines_at_all() {
+        let values: Vec<f32> = (0..40 * 1000).map(|n| (n % 13) as f32).collect();
+        let tensor = Tensor::from_vec(&values, &[40, 1000]).expect("small");
+        let along = along::<f32>(1, 1000, Direction::Forward);
+        let all = along.half(&tensor).expect("transforms").to_vec::<Complex32>().expect("complex");
+        let row = Tensor::from_vec(&values[39_000..], &[1, 1000]).expect("small");
+        let row = along.half(&row).expect("transforms").to_vec::<Complex32>().expect("complex");
+        assert_eq!(all[39 * 501..], row[..]);
+        let none = Tensor::from_vec::<f32>(&[], &[0, 1000]).expect("empty");
+        assert_eq!(along.half(&none).expect("transforms").sizes().as_slice(), [0, 501]);
     }
 }
