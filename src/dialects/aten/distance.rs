@@ -146,7 +146,7 @@ fn cdist(a: &Args<'_>) -> Result<Outputs> {
     let lead = broadcast_sizes(x_lead, y_lead)?;
     let with = |tail: [i64; 2]| -> Dims { lead.iter().copied().chain(tail).collect() };
     let result_sizes = with([*rows, *columns]);
-    Tensor::zeros(x.dtype(), &result_sizes)?;
+    Tensor::expect(x.dtype(), &result_sizes)?;
     if x.dtype() == DType::F32 && p == 2.0 {
         let (x, y) = (x.broadcast_to(&with([*rows, *width]))?, y.broadcast_to(&with([*columns, *width]))?);
         return one(euclidean(&x, &y, &result_sizes)?);
@@ -166,6 +166,9 @@ fn cdist(a: &Args<'_>) -> Result<Outputs> {
     one(store::<f64>(&distances, &result_sizes, x.dtype())?)
 }
 
+/// Points that distances are measured from at once.
+const BESIDE: usize = 8;
+
 /// Euclidean distances in float32, as PyTorch computes them: of points in matrices (or batches of these) of result sizes' rows and columns.
 fn euclidean(x: &Tensor, y: &Tensor, result_sizes: &[i64]) -> Result<Tensor> {
     let &[.., rows, columns] = result_sizes else { return Tensor::zeros(DType::F32, result_sizes) };
@@ -174,11 +177,26 @@ fn euclidean(x: &Tensor, y: &Tensor, result_sizes: &[i64]) -> Result<Tensor> {
     let (x, y) = (Dense::<f32>::new(x)?, Dense::<f32>::new(y)?);
     let (x, y) = (x.open()?, y.open()?);
     let mut distances = memory::filled(numel(result_sizes), 0f32)?;
-    pool::chunks(&mut distances, columns.max(1), |n, out| {
-        let (batch, x) = (n / rows.max(1), &x[n * width..(n + 1) * width]);
-        for (j, distance) in out.iter_mut().enumerate() {
-            let at = (batch * columns + j) * width;
-            *distance = vector::squared_distance(x, &y[at..at + width]).sqrt();
+    // Some points are measured from at once, so that the others are read less often.
+    pool::chunks(&mut distances, (columns * BESIDE).max(1), |n, out| {
+        let first = n * BESIDE;
+        let point = |at: usize| &x[at * width..(at + 1) * width];
+        let other = |batch: usize, at: usize| &y[(batch * columns + at) * width..][..width];
+        if out.len() == columns * BESIDE && first / rows == (first + BESIDE - 1) / rows {
+            for at in 0..columns {
+                let points: [&[f32]; BESIDE] = std::array::from_fn(|n| point(first + n));
+                let squares = vector::squared_distances(points, other(first / rows, at));
+                for (n, square) in squares.into_iter().enumerate() {
+                    out[n * columns + at] = square.sqrt();
+                }
+            }
+            return;
+        }
+        for (n, out) in out.chunks_exact_mut(columns).enumerate() {
+            for (at, distance) in out.iter_mut().enumerate() {
+                let [square] = vector::squared_distances([point(first + n)], other((first + n) / rows, at));
+                *distance = square.sqrt();
+            }
         }
     });
     Tensor::from_vec(&distances, result_sizes)
@@ -203,7 +221,7 @@ fn pdist(a: &Args<'_>) -> Result<Outputs> {
     let (rows, width) = (rows as usize, width as usize);
     let point = |i: usize| &points[i * width..(i + 1) * width];
     let pairs = rows.saturating_mul(rows.saturating_sub(1)) / 2;
-    Tensor::zeros(tensor.dtype(), &[pairs as i64])?;
+    Tensor::expect(tensor.dtype(), &[pairs as i64])?;
     let distances = (0..rows)
         .flat_map(|i| (i + 1..rows).map(move |j| (i, j)))
         .map(|(i, j)| distance(point(i), point(j), p))

@@ -8,12 +8,13 @@ use crate::dialects::{Args, Fact, LayerPart, OpDef, Outputs, composite, one, opa
 use crate::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use crate::kernels::float::rows;
 use crate::kernels::images::channels::{scale_planes, scale_rows};
+use crate::kernels::images::groups;
 use crate::kernels::images::pool::each_plane;
 use crate::kernels::rows::vector::sum_wide;
 use crate::kernels::strided::{row_major, with_strides};
 use crate::kernels::wide::store;
 use crate::kernels::wide_loops;
-use crate::resources::{Collect, Scratch, memory, pool};
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Tensor, numel, view};
 use num_complex::Complex64;
@@ -293,7 +294,7 @@ impl Batch {
         }
         let count = images * plane;
         let (mean, var) = match innermost {
-            true => column_moments(x, self.channels, count)?,
+            true => column_moments(x, self.channels)?,
             false => self.plane_moments(x, (images, plane))?,
         };
         let unbiased = memory::collected(var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)))?;
@@ -309,47 +310,15 @@ impl Batch {
 }
 
 /// Mean and variance (divided by the count) of each column of rows that lie one after the other, in double precision.
-fn column_moments<R: Real>(x: &[R], columns: usize, count: usize) -> Result<(Scratch<f64>, Scratch<f64>)> {
-    let n = count as f64;
-    let sums = sums_of_columns(x, columns, |_, x| x)?;
-    let mean = memory::collected(sums.iter().map(|sum| sum / n))?;
-    let squares = sums_of_columns(x, columns, |c, x| (x - mean[c]) * (x - mean[c]))?;
-    let var = memory::collected(squares.iter().map(|sum| sum / n))?;
-    Ok((mean, var))
-}
-
-/// Elements whose sums one thread makes at a time: sums of pieces are added in their order, however many threads there are.
-const PIECE: usize = 1 << 15;
-
-fn sums_of_columns<R: Real>(
-    x: &[R],
-    columns: usize,
-    term: impl Fn(usize, f64) -> f64 + Sync,
-) -> Result<Scratch<f64>> {
-    let mut sums = memory::filled(columns, 0f64)?;
+fn column_moments<R: Real>(x: &[R], columns: usize) -> Result<(Scratch<f64>, Scratch<f64>)> {
     if x.is_empty() || columns == 0 {
-        return Ok(sums);
+        return Ok((memory::filled(columns, f64::NAN)?, memory::filled(columns, f64::NAN)?));
     }
-    let length = columns * (PIECE / columns).max(1);
-    let piece = |n: usize| -> Result<Scratch<f64>> {
-        let mut sums = memory::filled(columns, 0f64)?;
-        let part = &x[n * length..x.len().min((n + 1) * length)];
-        wide_loops(
-            #[inline(always)]
-            || {
-                for row in part.chunks_exact(columns) {
-                    for (c, (sum, x)) in sums.iter_mut().zip(row).enumerate() {
-                        *sum += term(c, x.wide());
-                    }
-                }
-            },
-        );
-        Ok(sums)
-    };
-    for part in pool::map(x.len().div_ceil(length), piece)? {
-        sums.iter_mut().zip(part?.iter()).for_each(|(sum, part)| *sum += part);
-    }
-    Ok(sums)
+    let both = groups::moments(x, columns, 1)?;
+    Ok((
+        memory::collected(both.iter().map(|both| both.0))?,
+        memory::collected(both.iter().map(|both| both.1))?,
+    ))
 }
 
 fn native_batch(batch: Batch) -> Result<Outputs> {

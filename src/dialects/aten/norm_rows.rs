@@ -17,10 +17,15 @@ pub(super) fn moments<R: Real>(
     parts: impl Iterator<Item = impl AsRef<[R]>> + Clone,
     count: usize,
 ) -> (f64, f64) {
-    let n = count as f64;
-    let sum: f64 = parts.clone().map(|p| sum_wide(p.as_ref(), |x| x)).sum();
+    // Loops, not sums of iterators: those are functions of their own, compiled for the oldest machine.
+    let (n, mut sum, mut squares) = (count as f64, 0.0, 0.0);
+    for part in parts.clone() {
+        sum += sum_wide(part.as_ref(), |x| x);
+    }
     let mean = sum / n;
-    let squares: f64 = parts.map(|p| sum_wide(p.as_ref(), |x| (x - mean) * (x - mean))).sum();
+    for part in parts {
+        squares += sum_wide(part.as_ref(), |x| (x - mean) * (x - mean));
+    }
     (mean, squares / n)
 }
 

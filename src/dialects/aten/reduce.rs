@@ -9,7 +9,7 @@ use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, one, opaque, reduce};
 use crate::kernels::compute::rounding;
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::rows::vector::place_of_extreme;
-use crate::kernels::rows::{Rows, column_extremes, column_sums, non_empty_dim, reduced_dims, vector};
+use crate::kernels::rows::{Rows, beside, column_extremes, column_sums, non_empty_dim, reduced_dims, vector};
 use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Layout, Tensor, promote_types, view};
@@ -152,9 +152,9 @@ pub fn sum(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option
     let dtype = sum_dtype(tensor, dtype);
     let dims = reduced_dims(dims, tensor.rank())?;
     if dtype == DType::F32
-        && let Some(sums) = column_sums(tensor, &dims)?
+        && let Some(sums) = column_sums(tensor, &dims, |sum| sum as f32)?
     {
-        return sums.tensor((&tensor.sizes(), &dims), keepdim, |sum| sum as f32);
+        return sums.tensor((&tensor.sizes(), &dims), keepdim);
     }
     let (rows, times) = rows_in(tensor, &dims, dtype)?;
     if dtype == DType::Bool {
@@ -218,12 +218,12 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
         ));
     }
     let dims = reduced_dims(dims, tensor.rank())?;
+    let sizes = tensor.sizes();
+    let count: f64 = dims.iter().map(|d| sizes[*d] as f64).product();
     if result == DType::F32
-        && let Some(sums) = column_sums(tensor, &dims)?
+        && let Some(means) = column_sums(tensor, &dims, |sum| (f64::from(sum as f32) / count) as f32)?
     {
-        let sizes = tensor.sizes();
-        let count: f64 = dims.iter().map(|d| sizes[*d] as f64).product();
-        return sums.tensor((&sizes, &dims), keepdim, |sum| (f64::from(sum as f32) / count) as f32);
+        return means.tensor((&sizes, &dims), keepdim);
     }
     let (rows, times) = rows_in(tensor, &dims, result)?;
     if result == DType::F32 {
@@ -354,11 +354,12 @@ fn extreme_dims(tensor: &Tensor, dims: Vec<i64>, name: &str) -> Result<Vec<usize
 
 fn values_at(tensor: &Tensor, dims: &[usize], keepdim: bool, side: Side) -> Result<Tensor> {
     if let Some(extremes) = column_extremes(tensor, dims, side == Side::Min)? {
-        return extremes.tensor((&tensor.sizes(), dims), keepdim, |x| x);
+        return extremes.tensor((&tensor.sizes(), dims), keepdim);
     }
     let (rows, _) = Rows::once_each(tensor, dims)?;
     if tensor.dtype() == DType::F32 {
-        let values = rows.map_f32(|row| vector::extreme_of(row, side == Side::Min))?;
+        let values =
+            rows.fold_f32(|rows, length, out| beside::extremes(rows, length, side == Side::Min, out))?;
         return Tensor::from_vec(&values, rows.result_sizes(keepdim));
     }
     dispatch_wide!(tensor.dtype(), W => rows.reduce::<W>(keepdim, tensor.dtype(), |row| row[side.place(row)]))

@@ -10,8 +10,7 @@ use crate::dialects::{Args, LayerPart, OpDef, Outputs, one, reduce};
 use crate::kernels::compute::{Dense, build_whole, rounding};
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::images::pool::each_plane;
-use crate::kernels::rows::Rows;
-use crate::kernels::rows::vector;
+use crate::kernels::rows::{Rows, beside, vector};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor, wrap_dim};
 
@@ -101,23 +100,30 @@ impl Which {
         }
     }
 
-    fn narrow(self, row: &[f32], out: &mut [f32]) {
+    /// Rows of `length` elements.
+    fn narrow(self, rows: &[f32], length: usize, out: &mut [f32]) {
         match self {
-            Which::Softmax => vector::softmax(row, out),
-            Which::Safe if row.iter().all(|x| *x == f32::NEG_INFINITY) => out.fill(0.0),
-            Which::Safe => vector::softmax(row, out),
-            Which::Log => vector::log_softmax(row, out, |total| total.ln() as f32),
+            Which::Softmax => beside::softmax(rows, length, out),
+            Which::Safe => {
+                beside::softmax(rows, length, out);
+                for (row, out) in rows.chunks(length).zip(out.chunks_mut(length)) {
+                    if row.iter().all(|x| *x == f32::NEG_INFINITY) {
+                        out.fill(0.0);
+                    }
+                }
+            }
+            Which::Log => beside::log_softmax(rows, length, out, |total| total.ln() as f32),
         }
     }
 
     /// Rows of 16 bits that lie along the last dimension: there PyTorch keeps the sum and its logarithm in 16 bits.
-    fn narrow_last(self, row: &[f32], out: &mut [f32], dtype: DType) {
+    fn narrow_last(self, rows: &[f32], length: usize, out: &mut [f32], dtype: DType) {
         match self {
             Which::Log if matches!(dtype, DType::F16 | DType::BF16) => {
                 let round = rounding(dtype);
-                vector::log_softmax(row, out, |total| round(round(total).ln()) as f32);
+                beside::log_softmax(rows, length, out, |total| round(round(total).ln()) as f32);
             }
-            _ => self.narrow(row, out),
+            _ => self.narrow(rows, length, out),
         }
     }
 }
@@ -202,9 +208,13 @@ fn by_rows(a: &Args<'_>, tensor: &Tensor, which: Which) -> Result<Tensor> {
     let length = sizes.last().map_or(1, |n| *n as usize);
     let kept = if inner { dtype } else { DType::F32 };
     let result = build_whole::<f32>(&sizes, kept, |out| {
-        each_plane(out, length, 4, |at, out| {
-            let row = &source[at * length..][..length];
-            if inner { which.narrow_last(row, out, dtype) } else { which.narrow(row, out) }
+        let some = length.saturating_mul(beside::ROWS);
+        each_plane(out, some, 4, |at, out| {
+            let rows = &source[at * some..][..out.len()];
+            match inner {
+                true => which.narrow_last(rows, length, out, dtype),
+                false => which.narrow(rows, length, out),
+            }
         });
         Ok(())
     })?;

@@ -9,7 +9,7 @@ use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Alias, Args, OpDef, Outputs, one, reduce};
 use crate::kernels::compute::{Dense, build_whole, rounding};
 use crate::kernels::images::pool::each_plane;
-use crate::kernels::rows::{Rows, reduced_dims, vector};
+use crate::kernels::rows::{Rows, beside, reduced_dims};
 use crate::kernels::wide::{Wide, store};
 use crate::kernels::wide_loops;
 use crate::resources::Collect;
@@ -305,6 +305,12 @@ fn euclidean(tensor: &Tensor, dims: &[usize], keepdim: bool) -> Result<Tensor> {
     let x = Dense::<f32>::new(&tensor.look(|l| Ok(view::reorder(l, &order)))?)?;
     let x = x.open()?;
     build_whole::<f32>(&sizes, DType::F32, |out| {
+        if inner == 1 && length > 1 {
+            each_plane(out, beside::ROWS, length, |at, out| {
+                beside::euclidean(&x[at * beside::ROWS * length..][..out.len() * length], length, out);
+            });
+            return Ok(());
+        }
         each_plane(out, inner, length, |at, out| {
             let x = &x[at * length * inner..][..length * inner];
             wide_loops(
@@ -323,16 +329,6 @@ fn lengths(x: &[f32], inner: usize, out: &mut [f32]) {
     if x.len() == inner {
         // A single number has its size as length, whatever its square would be.
         out.iter_mut().zip(x).for_each(|(y, x)| *y = x.abs());
-        return;
-    }
-    if inner == 1 {
-        let mut sums = [0f64; LANES];
-        let parts = x.chunks_exact(LANES);
-        let rest: f64 = parts.remainder().iter().map(|x| f64::from(*x * *x)).sum();
-        for part in parts {
-            sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += f64::from(*x * *x));
-        }
-        out.iter_mut().for_each(|y| *y = ((sums.iter().sum::<f64>() + rest) as f32).sqrt());
         return;
     }
     for (n, out) in out.chunks_mut(LANES).enumerate() {
@@ -406,7 +402,7 @@ fn logsumexp(a: &Args<'_>) -> Result<Outputs> {
         })?);
     }
     if dtype == DType::F32 {
-        let values = rows.map_f32(|row| vector::log_sum_exp(row, times, f64::ln))?;
+        let values = rows.fold_f32(|rows, length, out| beside::log_sum_exp(rows, length, times, out))?;
         return one(Tensor::from_vec(&values, rows.result_sizes(keepdim))?);
     }
     one(if dtype.is_complex() {

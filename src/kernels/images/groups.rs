@@ -42,24 +42,29 @@ pub fn moments<R: Real>(image: &[R], channels: usize, per_group: usize) -> Resul
     memory::collected((0..channels).step_by(per_group).map(checked))
 }
 
-/// Adds differences from the pivots, and their squares, by channel: two pixels each time that sums are read and written.
+/// Adds differences from the pivots, and their squares, by channel: four pixels each time that sums are read and written.
 #[inline(always)]
 fn add_pixels<R: Real>(pixels: &[R], pivots: &[f64], sums: &mut [f64], squares: &mut [f64]) {
     let channels = pivots.len();
     let (sums, squares) = (&mut sums[..channels], &mut squares[..channels]);
-    let mut pairs = pixels.chunks_exact(2 * channels);
-    for pair in &mut pairs {
-        let (a, b) = pair.split_at(channels);
-        for c in 0..channels {
-            let (a, b) = (a[c].wide() - pivots[c], b[c].wide() - pivots[c]);
-            sums[c] += a + b;
-            squares[c] += a * a + b * b;
+    let mut some = pixels.chunks_exact(4 * channels);
+    for some in &mut some {
+        let (a, rest) = some.split_at(channels);
+        let (b, rest) = rest.split_at(channels);
+        let (c, d) = rest.split_at(channels);
+        for at in 0..channels {
+            let (a, b) = (a[at].wide() - pivots[at], b[at].wide() - pivots[at]);
+            let (c, d) = (c[at].wide() - pivots[at], d[at].wide() - pivots[at]);
+            sums[at] += (a + b) + (c + d);
+            squares[at] += (a * a + b * b) + (c * c + d * d);
         }
     }
-    for (c, x) in pairs.remainder().iter().enumerate() {
-        let x = x.wide() - pivots[c];
-        sums[c] += x;
-        squares[c] += x * x;
+    for pixel in some.remainder().chunks_exact(channels) {
+        for (at, x) in pixel.iter().enumerate() {
+            let x = x.wide() - pivots[at];
+            sums[at] += x;
+            squares[at] += x * x;
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! A tensor as rows along some of its dimensions: the frame of reductions, scans and sorts.
 
+pub mod beside;
 pub mod vector;
 
-use super::compute::Dense;
+use super::compute::{Dense, build_whole};
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::strided::row_major;
@@ -158,9 +159,32 @@ impl Rows {
         self.repeated(self.map_rows(count, row)?)
     }
 
+    /// One value for each row of float32, read where it lies: `f` is given some rows, one after the other, how long they are, and room
+    /// for their values.
+    pub fn fold_f32<R: Copy + Default + Send>(
+        &self,
+        f: impl Fn(&[f32], usize, &mut [R]) + Sync,
+    ) -> Result<Scratch<R>> {
+        let elements = Dense::<f32>::new(&self.dense)?;
+        let elements = elements.open()?;
+        let count = if self.repeats.is_some() { elements.len() / self.length.max(1) } else { self.count };
+        let mut values = memory::filled(count, R::default())?;
+        let some = |at: usize, values: &mut [R]| {
+            let rows = &elements[at * self.length..(at + values.len()) * self.length];
+            f(rows, self.length, values);
+        };
+        if elements.len() < PARALLEL_FROM || count == 1 {
+            some(0, &mut values);
+        } else {
+            let each = self.rows_of_piece(self.length).next_multiple_of(beside::ROWS);
+            pool::chunks(&mut values, each, |n, values| some(n * each, values));
+        }
+        self.repeated(values)
+    }
+
     /// The sum of each row of float32, in double precision.
     pub fn sums(&self) -> Result<Scratch<f64>> {
-        self.map_f32(vector::sum)
+        self.fold_f32(beside::sums)
     }
 
     /// A tensor with one element for each row.
@@ -237,29 +261,34 @@ fn once(tensor: &Tensor, is_repeated: impl Fn(&usize) -> bool) -> Result<(Tensor
     Ok((narrow, times))
 }
 
-/// The sums of a float32 tensor over dimensions that others lie within, in double precision, read where it lies: what gradients of
-/// biases and of broadcast operands are, and means of images whose channels lie innermost. None for other tensors and dimensions,
-/// and where columns are too few to be read as lines.
-pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<ColumnValues<f64>>> {
-    fold_columns(tensor, dims, 0.0, vector::add_columns)
+/// What `number` makes of the sums of a float32 tensor over dimensions that others lie within, in double precision, read where it lies:
+/// what gradients of biases and of broadcast operands are, and means of images whose channels lie innermost. None for other tensors and
+/// dimensions, and where columns are too few to be read as lines.
+pub fn column_sums(
+    tensor: &Tensor,
+    dims: &[usize],
+    number: impl Fn(f64) -> f32 + Sync,
+) -> Result<Option<ColumnValues>> {
+    fold_columns(tensor, dims, 0.0, vector::add_columns, number)
 }
 
 /// The largest or smallest elements of such columns, NaN where there is one.
-pub fn column_extremes(tensor: &Tensor, dims: &[usize], smallest: bool) -> Result<Option<ColumnValues<f32>>> {
+pub fn column_extremes(tensor: &Tensor, dims: &[usize], smallest: bool) -> Result<Option<ColumnValues>> {
     match smallest {
-        true => fold_columns(tensor, dims, f32::INFINITY, vector::least_of_columns),
-        false => fold_columns(tensor, dims, f32::NEG_INFINITY, vector::most_of_columns),
+        true => fold_columns(tensor, dims, f32::INFINITY, vector::least_of_columns, |x| x),
+        false => fold_columns(tensor, dims, f32::NEG_INFINITY, vector::most_of_columns, |x| x),
     }
 }
 
-/// What a tensor's columns become that are folded into `start`: `fold` takes rows, how many columns these have, and from which on it folds
-/// as many as it is given.
+/// What `number` makes of what a tensor's columns become that are folded into `start`: `fold` takes rows, how many columns these have, and
+/// from which on it folds as many as it is given.
 fn fold_columns<T: Copy + Send + Sync>(
     tensor: &Tensor,
     dims: &[usize],
     start: T,
     fold: impl Fn(&[f32], usize, usize, &mut [T]) + Sync,
-) -> Result<Option<ColumnValues<T>>> {
+    number: impl Fn(T) -> f32 + Sync,
+) -> Result<Option<ColumnValues>> {
     let found = tensor.with_meta(|meta| match meta.dtype {
         DType::F32 => Columns::of(&meta.layout, dims),
         _ => None,
@@ -268,46 +297,50 @@ fn fold_columns<T: Copy + Send + Sync>(
     let dense = tensor.look(|l| Ok(view::reorder(l, &order)))?;
     let elements = Dense::<f32>::new(&dense)?;
     let elements = elements.open()?;
-    let mut values = memory::filled(elements.len() / length, start)?;
     let block = |at: usize| &elements[at * length * columns..(at + 1) * length * columns];
-    let some = |at: usize, values: &mut [T]| {
+    let some = |at: usize, out: &mut [f32]| {
+        let mut few = [start; COLUMNS];
+        let mut many;
+        let values = match few.get_mut(..out.len()) {
+            Some(few) => few,
+            None => {
+                many = memory::filled(out.len(), start)?;
+                &mut many[..]
+            }
+        };
         fold(block(at / columns), columns, at % columns, values);
+        out.iter_mut().zip(&*values).for_each(|(y, x)| *y = number(*x));
         Ok(())
     };
     let width = (16..=COLUMNS).rev().find(|width| columns.is_multiple_of(*width)).unwrap_or(columns);
-    if elements.len() < PARALLEL_FROM {
-        values.chunks_mut(width).enumerate().try_for_each(|(at, values)| some(at * width, values))?;
-    } else {
-        pool::try_chunks(&mut values, width, |at, values| some(at * width, values))?;
-    }
+    let values = build_whole::<f32>(&[(elements.len() / length) as i64], DType::F32, |out| {
+        if elements.len() < PARALLEL_FROM {
+            return out.chunks_mut(width).enumerate().try_for_each(|(at, out)| some(at * width, out));
+        }
+        pool::try_chunks(out, width, |at, out| some(at * width, out))
+    })?;
     Ok(Some(ColumnValues { values, kept }))
 }
 
-/// One value for each column, as the columns lie in memory.
-pub struct ColumnValues<T> {
-    values: Scratch<T>,
+/// One value for each column.
+pub struct ColumnValues {
+    /// One dimension, as the columns lie in memory.
+    values: Tensor,
     /// The dimensions that stay and are longer than 1, the outermost of the values first.
     kept: Vec<usize>,
 }
 
-impl<T: Copy> ColumnValues<T> {
-    /// What `number` makes of the values, in a row-major float32 tensor: of one of some sizes that was reduced over `dims`.
-    pub fn tensor(
-        self,
-        (sizes, dims): (&[i64], &[usize]),
-        keepdim: bool,
-        number: impl Fn(T) -> f32,
-    ) -> Result<Tensor> {
-        let numbers =
-            memory::built(self.values.len(), |out| out.extend(self.values.iter().map(|x| number(*x))))?;
+impl ColumnValues {
+    /// The values of a tensor of some sizes that was reduced over `dims`, in row-major memory.
+    pub fn tensor(self, (sizes, dims): (&[i64], &[usize]), keepdim: bool) -> Result<Tensor> {
         let result = sizes_without(sizes, dims, keepdim);
         if self.kept.is_sorted() {
-            return Tensor::from_vec(&numbers, &result);
+            return self.values.reshaped(&result);
         }
         let inner: Dims = self.kept.iter().map(|d| sizes[*d]).collect();
         let mut order: Vec<usize> = (0..inner.len()).collect();
         order.sort_by_key(|at| self.kept[*at]);
-        let values = Tensor::from_vec(&numbers, &inner)?;
+        let values = self.values.reshaped(&inner)?;
         row_major(values.look(|l| Ok(view::reorder(l, &order)))?)?.reshaped(&result)
     }
 }
@@ -386,6 +419,11 @@ pub fn non_empty_dim(tensor: &Tensor, dim: i64, name: &str) -> Result<usize> {
 mod tests {
     use super::*;
 
+    fn row_sums(tensor: &Tensor, dims: &[usize]) -> Vec<f32> {
+        let sums = Rows::new(tensor, dims).and_then(|rows| rows.sums()).expect("host");
+        sums.iter().map(|sum| *sum as f32).collect()
+    }
+
     /// Sums over the first dimensions, beside those of rows that were copied.
     #[test]
     fn columns_are_summed_as_rows_are() {
@@ -401,17 +439,21 @@ mod tests {
             let count: i64 = sizes.iter().product();
             let values: Vec<f32> = (0..count).map(|n| (n * 37 % 101) as f32 * 0.125 - 6.0).collect();
             let tensor = Tensor::from_vec(&values, &sizes).expect("small");
-            let columns = column_sums(&tensor, &dims).expect("host").expect("row-major float32");
-            let rows = Rows::new(&tensor, &dims).and_then(|rows| rows.sums()).expect("host");
-            assert_eq!(&columns.values[..], &rows[..], "{sizes:?} over {dims:?}");
+            let columns =
+                column_sums(&tensor, &dims, |sum| sum as f32).expect("host").expect("row-major float32");
+            assert_eq!(
+                columns.values.to_vec::<f32>().expect("float32"),
+                row_sums(&tensor, &dims),
+                "{sizes:?} over {dims:?}"
+            );
         }
         // Images whose channels lie innermost.
         let values: Vec<f32> = (0..2 * 5 * 3 * 48).map(|n| (n * 37 % 101) as f32 * 0.125).collect();
         let images = Tensor::from_vec(&values, &[2, 5, 3, 48]).expect("small");
         let images = images.look(|l| Ok(view::reorder(l, &[0, 3, 1, 2]))).expect("a view");
-        let columns = column_sums(&images, &[2, 3]).expect("host").expect("channels are columns");
-        let rows = Rows::new(&images, &[2, 3]).and_then(|rows| rows.sums()).expect("host");
-        assert_eq!(&columns.values[..], &rows[..]);
+        let columns =
+            column_sums(&images, &[2, 3], |sum| sum as f32).expect("host").expect("channels are columns");
+        assert_eq!(columns.values.to_vec::<f32>().expect("float32"), row_sums(&images, &[2, 3]));
     }
 
     /// Over the first dimension of images whose channels lie innermost, others come in the order of memory.
@@ -420,10 +462,10 @@ mod tests {
         let values: Vec<f32> = (0..2 * 5 * 3 * 48).map(|n| (n * 37 % 101) as f32 * 0.125).collect();
         let images = Tensor::from_vec(&values, &[2, 5, 3, 48]).expect("small");
         let images = images.look(|l| Ok(view::reorder(l, &[0, 3, 1, 2]))).expect("a view");
-        let columns = column_sums(&images, &[0]).expect("host").expect("all others are columns");
-        let sums = columns.tensor((&images.sizes(), &[0]), true, |sum| sum as f32).expect("small");
-        let rows = Rows::new(&images, &[0]).and_then(|rows| rows.sums()).expect("host");
-        let rows: Vec<f32> = rows.iter().map(|sum| *sum as f32).collect();
+        let columns =
+            column_sums(&images, &[0], |sum| sum as f32).expect("host").expect("all others are columns");
+        let sums = columns.tensor((&images.sizes(), &[0]), true).expect("small");
+        let rows = row_sums(&images, &[0]);
         assert_eq!(sums.sizes().as_slice(), [1, 48, 5, 3]);
         assert_eq!((sums.to_vec::<f32>().expect("float32"), sums.is_contiguous()), (rows, true));
     }
@@ -440,14 +482,17 @@ mod tests {
             let bits = |values: &[f32]| -> Vec<u32> {
                 values.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect()
             };
-            assert_eq!(bits(&columns.values), bits(&rows), "{dims:?}");
+            let columns = columns.values.to_vec::<f32>().expect("float32");
+            assert_eq!(bits(&columns), bits(&rows), "{dims:?}");
         }
     }
 
     #[test]
     fn other_tensors_and_dimensions_are_left_to_rows() {
         let tensor = Tensor::zeros(DType::F32, &[4, 32]).expect("small");
-        let is_none = |tensor: &Tensor, dims: &[usize]| column_sums(tensor, dims).expect("host").is_none();
+        let is_none = |tensor: &Tensor, dims: &[usize]| {
+            column_sums(tensor, dims, |sum| sum as f32).expect("host").is_none()
+        };
         assert!(is_none(&tensor, &[1]) && is_none(&tensor, &[0, 1]));
         assert!(is_none(&tensor.to_dtype(DType::F64).expect("floats"), &[0]));
         assert!(is_none(&tensor.look(|l| Ok(view::reorder(l, &[1, 0]))).expect("a view"), &[0]));

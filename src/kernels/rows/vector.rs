@@ -195,7 +195,7 @@ const LEAST: f32 = -103.972_08;
 /// e^x for x ≤ 0 (or NaN), within 2 units in the last place, those of denormals among them: PyTorch keeps them, and the
 /// logarithm of a softmax shows it.
 #[inline(always)]
-fn exp_of_negative(x: f32) -> f32 {
+pub(super) fn exp_of_negative(x: f32) -> f32 {
     // The comparison keeps NaN.
     let vanishes = x < LEAST;
     let x = if vanishes { LEAST } else { x };
@@ -251,24 +251,37 @@ pub fn log_sum_exp(row: &[f32], times: f64, log: impl Fn(f64) -> f64) -> f32 {
     (f64::from(most) + log(total * times)) as f32
 }
 
-/// The square of the distance of two rows of one length.
-pub fn squared_distance(x: &[f32], y: &[f32]) -> f32 {
-    wide_loops(
-        #[inline(always)]
-        || {
-            let mut lanes = [0f32; LANES];
-            let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-            let rest = xs.remainder().iter().zip(ys.remainder());
-            let rest: f32 = rest.map(|(x, y)| (x - y) * (x - y)).sum();
-            for (x, y) in xs.zip(ys) {
-                for at in 0..LANES {
-                    let d = x[at] - y[at];
-                    lanes[at] = d.mul_add(d, lanes[at]);
-                }
+/// The squares of the distances of some rows from another one of the same length.
+pub fn squared_distances<const N: usize>(rows: [&[f32]; N], other: &[f32]) -> [f32; N] {
+    pulp::Arch::new().dispatch(SquaredDistances { rows, other })
+}
+
+/// Written in vectors: as a loop over arrays its sums would lie in memory.
+struct SquaredDistances<'a, const N: usize> {
+    rows: [&'a [f32]; N],
+    other: &'a [f32],
+}
+
+impl<const N: usize> pulp::WithSimd for SquaredDistances<'_, N> {
+    type Output = [f32; N];
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, simd: S) -> [f32; N] {
+        let (others, rest) = S::as_simd_f32s(self.other);
+        let rows: [&[S::f32s]; N] = std::array::from_fn(|n| &S::as_simd_f32s(self.rows[n]).0[..others.len()]);
+        let mut sums = [simd.splat_f32s(0.0); N];
+        for (at, y) in others.iter().enumerate() {
+            for n in 0..N {
+                let d = simd.sub_f32s(rows[n][at], *y);
+                sums[n] = simd.mul_add_f32s(d, d, sums[n]);
             }
-            folded(lanes, |x, y| x + y) + rest
-        },
-    )
+        }
+        let whole = self.other.len() - rest.len();
+        std::array::from_fn(|n| {
+            let last = self.rows[n][whole..].iter().zip(rest);
+            simd.reduce_sum_f32s(sums[n]) + last.map(|(x, y)| (x - y) * (x - y)).sum::<f32>()
+        })
+    }
 }
 
 /// Exponentials over their sum.
@@ -480,7 +493,7 @@ mod tests {
             let product: f64 = wide(&row).iter().product();
             assert!((f64::from(super::product(&row)) / product - 1.0).abs() < 1e-4);
             let squares: f64 = wide(&row).iter().zip(wide(&other)).map(|(x, y)| (x - y) * (x - y)).sum();
-            assert!((f64::from(squared_distance(&row, &other)) - squares).abs() <= 1e-5 * squares);
+            assert!((f64::from(squared_distances([&row[..]], &other)[0]) - squares).abs() <= 1e-5 * squares);
             let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             assert_eq!(extreme_of(&row, false), most);
             assert_eq!(extreme_of(&row.iter().map(|x| -x).collect::<Vec<f32>>(), true), -most);
