@@ -136,8 +136,18 @@ fn take<P: Pod + Send + Sync>(bytes: &[u8], count: usize, blocks: &Blocks<'_>, t
     }
     let to: &mut [P] = bytemuck::cast_slice_mut(&mut to[..outer.len() * row * size_of::<P>()]);
     let rows = PIECE.div_ceil(row);
+    let runs = if length == 1 { Run::all(inner) } else { None };
     pool::try_chunks(to, rows * row, |n, to| {
         for (to, start) in to.chunks_exact_mut(row).zip(&outer[n * rows..]) {
+            if let Some(runs) = &runs {
+                let mut to = to;
+                for run in runs {
+                    let (part, rest) = to.split_at_mut(run.count);
+                    run.copy(elements, *start, part)?;
+                    to = rest;
+                }
+                continue;
+            }
             if length == 1 {
                 for (to, at) in to.iter_mut().zip(inner) {
                     let at = start.wrapping_add(*at);
@@ -153,6 +163,55 @@ fn take<P: Pod + Send + Sync>(bytes: &[u8], count: usize, blocks: &Blocks<'_>, t
         }
         Ok(())
     })
+}
+
+/// Elements that lie side by side, taken forwards or backwards.
+struct Run {
+    /// The first in memory.
+    first: usize,
+    count: usize,
+    backwards: bool,
+}
+
+impl Run {
+    /// Positions as runs. None where these are too short to be worth it.
+    fn all(positions: &[usize]) -> Option<Vec<Run>> {
+        /// Elements of a run, on average.
+        const LONG: usize = 8;
+        if positions.len() < LONG {
+            return None;
+        }
+        let mut runs: Vec<Run> = Vec::new();
+        for at in positions {
+            if runs.len() > positions.len() / LONG {
+                return None;
+            }
+            match runs.last_mut() {
+                Some(run) if run.count == 1 && at.checked_add(1) == Some(run.first) => {
+                    *run = Run { first: *at, count: 2, backwards: true };
+                }
+                Some(run) if run.backwards && at.checked_add(1) == Some(run.first) => {
+                    (run.first, run.count) = (*at, run.count + 1);
+                }
+                Some(run) if !run.backwards && run.first.checked_add(run.count) == Some(*at) => {
+                    run.count += 1;
+                }
+                _ => runs.push(Run { first: *at, count: 1, backwards: false }),
+            }
+        }
+        Some(runs)
+    }
+
+    fn copy<P: Copy>(&self, elements: &[P], start: usize, to: &mut [P]) -> Result<()> {
+        let first = start.wrapping_add(self.first);
+        let from = elements.get(first..first.saturating_add(self.count));
+        let from = from.ok_or_else(|| outside(first, elements.len()))?;
+        match self.backwards {
+            true => to.iter_mut().zip(from.iter().rev()).for_each(|(to, from)| *to = *from),
+            false => to.copy_from_slice(from),
+        }
+        Ok(())
+    }
 }
 
 fn put<P: Pod>(to: &mut [u8], count: usize, positions: &[usize], from: &[u8]) -> Result<()> {
@@ -185,6 +244,12 @@ mod tests {
         };
         assert_eq!(take(&[10, 0], &[5, 1], 2).expect("inside"), [15, 16, 11, 12, 5, 6, 1, 2]);
         assert_eq!(take(&[10, 0], &[5, 1], 1).expect("inside"), [15, 11, 5, 1]);
+        // Runs of elements, forwards and backwards.
+        let inner = [4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 13, 12, 11, 10, 9];
+        let taken = take(&[7, 0], &inner, 1).expect("inside");
+        let wanted = [7, 0].iter().flat_map(|start| inner.iter().map(move |at| (start + at) as i32));
+        assert_eq!(taken, wanted.collect::<Vec<i32>>());
+        assert!(take(&[count - 14], &inner, 1).is_err() && take(&[usize::MAX - 2], &inner, 1).is_err());
         // More than one piece of work.
         let outer: Vec<usize> = (0..count).rev().collect();
         assert!(take(&outer, &[0], 1).expect("inside").iter().zip(&outer).all(|(x, at)| *x == *at as i32));

@@ -12,6 +12,8 @@ use smallvec::SmallVec;
 const SIDE: usize = 16;
 /// Rows and columns of a block that is copied at once.
 const WIDTH: usize = 8;
+/// The same of blocks of what is left where there are fewer.
+const NARROW: usize = 4;
 
 /// A dimension: how many elements, and from one to the next in both slices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,13 +159,20 @@ fn each(dims: &[Dim], mut work: impl FnMut(usize, usize)) {
 fn turn<T: Copy>(to: &mut [T], from: &[T], rows: Dim, columns: Dim) {
     for row in (0..rows.size).step_by(SIDE) {
         let row_end = rows.size.min(row + SIDE);
-        for column in (0..columns.size).step_by(WIDTH) {
-            let count = WIDTH.min(columns.size - column);
+        let mut column = 0;
+        while column < columns.size {
+            let left = columns.size - column;
+            let count = if left >= WIDTH { WIDTH } else { left.min(NARROW) };
             let mut r = row;
             while r < row_end {
                 let (to, from) = (&mut to[r * rows.to + column..], &from[column * columns.from + r..]);
-                if count == WIDTH && row_end - r >= WIDTH && turn_block(to, rows.to, from, columns.from) {
-                    r += WIDTH;
+                let block = match (count, row_end - r) {
+                    (WIDTH, WIDTH..) => turn_block::<T, WIDTH>(to, rows.to, from, columns.from),
+                    (NARROW, NARROW..) => turn_block::<T, NARROW>(to, rows.to, from, columns.from),
+                    _ => false,
+                };
+                if block {
+                    r += count;
                     continue;
                 }
                 for (n, to) in to[..count].iter_mut().enumerate() {
@@ -171,23 +180,30 @@ fn turn<T: Copy>(to: &mut [T], from: &[T], rows: Dim, columns: Dim) {
                 }
                 r += 1;
             }
+            column += count;
         }
     }
 }
 
 /// Copies as many rows as columns, which are read and written whole. False where they are not there.
 #[inline(always)]
-fn turn_block<T: Copy>(to: &mut [T], to_step: usize, from: &[T], from_step: usize) -> bool {
-    let column = |n: usize| from.get(n * from_step..)?.first_chunk::<WIDTH>();
-    let all = (|| {
-        Some([column(0)?, column(1)?, column(2)?, column(3)?, column(4)?, column(5)?, column(6)?, column(7)?])
-    })();
-    let Some(columns) = all else { return false };
-    for r in 0..WIDTH {
-        let Some(row) = to.get_mut(r * to_step..).and_then(|to| to.first_chunk_mut::<WIDTH>()) else {
+fn turn_block<T: Copy, const N: usize>(to: &mut [T], to_step: usize, from: &[T], from_step: usize) -> bool {
+    let mut columns = [None; N];
+    for (n, column) in columns.iter_mut().enumerate() {
+        *column = from.get(n * from_step..).and_then(|from| from.first_chunk::<N>());
+    }
+    if columns.iter().any(Option::is_none) || to.len() < (N - 1) * to_step + N {
+        return false;
+    }
+    for r in 0..N {
+        let Some(row) = to.get_mut(r * to_step..).and_then(|to| to.first_chunk_mut::<N>()) else {
             return false;
         };
-        *row = columns.map(|column| column[r]);
+        for (to, column) in row.iter_mut().zip(&columns) {
+            if let Some(column) = column {
+                *to = column[r];
+            }
+        }
     }
     true
 }

@@ -8,8 +8,8 @@ use crate::tensor::cast_row;
 use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::{is_dense, map_rows, map1};
 use crate::tensor::{
-    DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, check_fill,
-    contiguous_strides,
+    DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, channels_last_strides,
+    check_fill, contiguous_strides,
 };
 
 /// What conversions are besides views.
@@ -265,10 +265,19 @@ fn contiguous(args: &Args<'_>) -> Result<Outputs> {
 pub fn in_format_of(result: Tensor, like: &[&Tensor]) -> Result<Tensor> {
     let rank = result.rank();
     let suggested = |image: &&Tensor| image.rank() == rank && image.layout().suggests_channels_last();
-    if like.is_empty() || !like.iter().all(suggested) {
+    if like.is_empty() || !like.iter().all(suggested) || lies_channels_last(&result) {
         return Ok(result);
     }
     channels_last(&result)
+}
+
+/// Whether a tensor has the very strides that [`channels_last`] gives, those of dimensions of size 1 too.
+fn lies_channels_last(tensor: &Tensor) -> bool {
+    tensor.with_meta(|meta| {
+        meta.layout.rank() >= 4
+            && meta.layout.offset == 0
+            && meta.layout.strides == channels_last_strides(&meta.layout.sizes)
+    })
 }
 
 /// A copy of a tensor with its very strides and offset, gaps included; one whose elements share memory becomes dense.

@@ -7,8 +7,9 @@ use crate::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding
 use crate::kernels::conv::weight_gradient as weight_sums;
 use crate::kernels::conv::{Geometry, forward, transposed};
 use crate::kernels::create::range::not_implemented;
+use crate::kernels::matrix::gemm::{Matrix, Onto, matmul};
 use crate::kernels::strided::with_strides;
-use crate::tensor::{DType, Element, Scalar, Tensor};
+use crate::tensor::{DType, Element, Scalar, Tensor, view};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -271,6 +272,9 @@ fn convolved(mut call: Call<'_>) -> Result<Tensor> {
     if dtype == DType::Bool {
         return Err(not_implemented(name, dtype));
     }
+    if is_transposed && dtype == DType::F32 && spreads(&call) {
+        return spread(&call, &geometry);
+    }
     crate::dispatch_number!(compute_dtype(dtype), name, T => {
         let (x, w) = (Dense::<T>::new(call.input)?, Dense::<T>::new(call.weight)?);
         let bias = call.bias.map(Dense::<T>::new).transpose()?;
@@ -282,6 +286,39 @@ fn convolved(mut call: Call<'_>) -> Result<Tensor> {
             build_whole::<T>(&output, dtype, |out| forward::<T>(&x, &w, bias.as_deref(), &geometry, out))
         }
     })
+}
+
+/// Whether each pixel of images whose channels lie innermost becomes a window of its own, beside those of other pixels.
+fn spreads(call: &Call<'_>) -> bool {
+    let layout = call.input.layout();
+    let zero = |numbers: &[i64]| numbers.iter().all(|n| *n == 0);
+    let fits = call.weight.sizes()[2..] == call.stride[..] && call.dilation.iter().all(|d| *d == 1);
+    let edges = [&call.padding.0[..], &call.padding.1[..], call.output_padding.as_deref().unwrap_or(&[])];
+    let lies = layout.rank() == 4 && !layout.is_contiguous() && layout.is_channels_last();
+    fits && lies && call.groups == 1 && edges.into_iter().all(zero)
+}
+
+/// Such a transposed convolution in float32: one product, of pixels and of weights whose output channels lie innermost, and a copy of
+/// windows to their places.
+fn spread(call: &Call<'_>, g: &Geometry) -> Result<Tensor> {
+    let x = Dense::<f32>::new(&call.input.look(|l| view::movedim(l, &[1], &[3]))?)?;
+    let w = Dense::<f32>::new(&call.weight.look(|l| view::movedim(l, &[1], &[3]))?)?;
+    let bias = call.bias.map(Dense::<f32>::new).transpose()?;
+    let (x, w, bias) = (x.open()?, w.open()?, bias.as_ref().map(Dense::open).transpose()?);
+    let [_, height, width] = g.output.map(|n| n as i64);
+    let [_, kh, kw] = g.kernel.map(|n| n as i64);
+    let (batch, outputs) = (g.batch as i64, g.channels_in as i64);
+    let columns = g.channels_in * g.kernel.iter().product::<usize>();
+    let rows = g.batch * g.output.iter().product::<usize>();
+    let windows = build_whole::<f32>(&[batch, height, width, kh, kw, outputs], DType::F32, |out| {
+        if let Some(bias) = &bias {
+            out.chunks_exact_mut(g.channels_in.max(1)).for_each(|pixel| pixel.copy_from_slice(bias));
+        }
+        let (x, w) = (Matrix::dense(&x, rows, g.channels_out), Matrix::dense(&w, g.channels_out, columns));
+        matmul(x, w, out, columns, if bias.is_some() { Onto::Existing } else { Onto::Nothing })
+    })?;
+    let placed = windows.look(|l| Ok(view::reorder(l, &[0, 1, 3, 2, 4, 5])))?.contiguous()?;
+    placed.reshaped(&[batch, height * kh, width * kw, outputs])?.look(|l| view::movedim(l, &[3], &[1]))
 }
 
 /// How a transposed convolution of 16 bits is rounded on its way, where PyTorch runs its own kernel, which keeps the

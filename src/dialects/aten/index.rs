@@ -8,12 +8,12 @@ use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, gather, one, opaque};
 use crate::kernels::index::indexing::{
     Combine, Outside, Plan, add_at, advanced, along, at_least_1d, combine, nonzero, truths,
 };
-use crate::kernels::index::place::{identity, pick, positions};
+use crate::kernels::index::place::{identity, pick, positions, remap_as_it_lies};
 use crate::kernels::strided::{laid_out_as, with_strides};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{
-    DType, Dims, Layout, Scalar, Storage, Tensor, broadcast_all, check_fill, view, wrap_dim,
+    Blocks, DType, Dims, Layout, Scalar, Storage, Tensor, broadcast_all, check_fill, view, wrap_dim,
 };
 use crate::value::Value;
 
@@ -142,9 +142,59 @@ fn index(a: &Args<'_>) -> Result<Outputs> {
     if indices.is_empty() {
         return Err(index_error("at least one index must be provided"));
     }
+    if let Some(result) = masked(tensor, &indices)? {
+        return one(result);
+    }
     let plan = advanced(tensor, &indices, Outside::Raise)?;
-    let result = plan.take(tensor)?;
+    let result = match slices(tensor, &indices)? {
+        Some(result) => result,
+        None => plan.take(tensor)?,
+    };
     one(with_strides(result, &Walk::new(&plan.operands)?.result.strides)?)
+}
+
+/// What one mask of the first dimensions takes of a row-major tensor, without a list of places for each dimension. None for other indices.
+fn masked(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+    let [Some(mask)] = indices else { return Ok(None) };
+    let (own, sizes) = (tensor.sizes(), mask.sizes());
+    let is_mask = mask.dtype() == DType::Bool && !sizes.is_empty() && own.starts_with(&sizes);
+    if !is_mask || !tensor.is_contiguous() {
+        return Ok(None);
+    }
+    let length = own[sizes.len()..].iter().product::<i64>() as usize;
+    let kept = kept(&truths(mask)?, length)?;
+    // PyTorch's strides of no elements follow from its iterator.
+    if kept.is_empty() {
+        return Ok(None);
+    }
+    let mut result = Dims::from_slice(&[kept.len() as i64]);
+    result.extend_from_slice(&own[sizes.len()..]);
+    tensor.take_blocks(&Blocks { outer: &kept, inner: &[0], length }, &result).map(Some)
+}
+
+/// Where blocks of `length` elements begin that a mask keeps.
+fn kept(mask: &[bool], length: usize) -> Result<Scratch<usize>> {
+    let count = mask.iter().filter(|keep| **keep).count();
+    memory::built(count, |all| {
+        all.extend(mask.iter().enumerate().filter(|(_, keep)| **keep).map(|(n, _)| n * length));
+    })
+}
+
+/// What one list of places along one dimension takes of a tensor that is not row-major: it is read as it lies. None for other
+/// indices, which must have been checked.
+fn slices(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+    let mut given = indices.iter().enumerate().filter_map(|(dim, index)| Some((dim, index.as_ref()?)));
+    let (Some((dim, index)), None) = (given.next(), given.next()) else { return Ok(None) };
+    if tensor.is_contiguous() || index.rank() != 1 || !matches!(index.dtype(), DType::I64 | DType::I32) {
+        return Ok(None);
+    }
+    let size = tensor.sizes()[dim];
+    // Another thread may have written to them since.
+    let last = (size - 1).max(0);
+    let wrap = |at: i64| if at < 0 { (at + size).max(0) } else { at.min(last) } as usize;
+    let mut maps = identity(&tensor.sizes())?;
+    maps[dim] = index.elements_as::<i64>()?.into_iter().map(wrap).scratch()?;
+    remap_as_it_lies(tensor, &maps).map(Some)
 }
 
 /// A single value under a single mask is converted; everything else must have the target's dtype.
@@ -528,7 +578,7 @@ fn masked_select(a: &Args<'_>) -> Result<Outputs> {
     }
     let sizes = broadcast_all([mask, tensor])?;
     let keep = truths(&mask.broadcast_to(&sizes)?)?;
-    let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).scratch()?;
+    let kept = kept(&keep, 1)?;
     one(tensor.broadcast_to(&sizes)?.take_positions(&kept, &[kept.len() as i64])?)
 }
 
@@ -550,7 +600,7 @@ fn masked_scatter(a: &Args<'_>) -> Result<Outputs> {
     }
     let result = tensor.broadcast_to(&sizes)?.copy()?;
     let keep = truths(&mask.broadcast_to(&sizes)?)?;
-    let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).scratch()?;
+    let kept = kept(&keep, 1)?;
     if kept.len() > source.numel() {
         return Err(Diagnostic::runtime("Number of elements of source < number of ones in mask"));
     }

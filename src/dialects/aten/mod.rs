@@ -2,6 +2,7 @@
 //! namespace. One file a family; a big op has its own.
 
 pub mod activation;
+pub mod adaptive_pool;
 pub mod arith;
 pub mod attention;
 pub mod autograd;
@@ -106,6 +107,7 @@ pub static TABLES: &[&[OpDef]] = &[
     loss::OPS,
     label_loss::OPS,
     pool::OPS,
+    adaptive_pool::OPS,
     einsum::OPS,
     convert::OPS,
     list::OPS,

@@ -1,17 +1,16 @@
 //! Pooling: the largest element or the mean of windows, at fixed steps or in as many parts as asked for.
 
 use super::convert::in_format_of;
-use super::pool_checks::{argument_rank, as_images, expect_images, refuse_empty};
+use super::pool_checks::{argument_rank, expect_images, refuse_empty};
 use super::pool_images::{pooled_in_vectors, windows};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{layers, products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
-use crate::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
+use crate::kernels::compute::{Dense, Number, Real, build, build_whole};
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::float::{PoolKind, Pooling};
 use crate::kernels::images::pool::{
-    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_pair_of_planes, each_plane, largest, max,
-    max_with_places, mean, shares,
+    Axis, Divisor, each_pair_of_planes, each_plane, largest, max, max_with_places, mean,
 };
 use crate::kernels::strided::with_strides;
 use crate::kernels::wide_loops;
@@ -69,14 +68,6 @@ pub static OPS: &[OpDef] = &[
         |a| avg_pool(a, 3),
     ).quantized_kernel(|a| crate::dialects::quantized::pool::avg(a, 3)).infer(products::pool3d)
     .out_exact("out"),
-    opaque("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", |a| adaptive_avg(a, 1)).quantized_kernel(|a| crate::dialects::quantized::pool::adaptive_avg(a, 1)).infer(products::adaptive).out("out"),
-    opaque("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).quantized_kernel(|a| crate::dialects::quantized::pool::adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
-    opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).quantized_kernel(|a| crate::dialects::quantized::pool::adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
-    opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out_exact("out"),
-    opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out_exact("out"),
-    opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)).infer(layers::adaptive_with_places),
-    opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)).infer(layers::adaptive_with_places),
-    opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)).infer(layers::adaptive_with_places),
     opaque(
         "aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
         |a| fractional(a, 2),
@@ -93,7 +84,7 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
 ];
 
-fn fail<T>(text: impl Into<String>) -> Result<T> {
+pub(super) fn fail<T>(text: impl Into<String>) -> Result<T> {
     Err(Diagnostic::runtime(text))
 }
 
@@ -118,13 +109,13 @@ fn numbers(a: &Args<'_>, n: usize, dims: usize, what: &str) -> Result<Vec<i64>> 
 }
 
 /// A tensor as planes: the last `dims` dimensions are spatial.
-struct Planes {
+pub(super) struct Planes {
     lead: Vec<i64>,
-    input: Vec<i64>,
+    pub(super) input: Vec<i64>,
 }
 
 impl Planes {
-    fn new(t: &Tensor, dims: usize) -> Planes {
+    pub(super) fn new(t: &Tensor, dims: usize) -> Planes {
         let sizes = t.sizes();
         let at = sizes.len() - dims;
         Planes { lead: sizes[..at].to_vec(), input: sizes[at..].to_vec() }
@@ -134,13 +125,13 @@ impl Planes {
         self.lead.iter().product::<i64>() as usize
     }
 
-    fn sizes(&self, spatial: &[i64]) -> Vec<i64> {
+    pub(super) fn sizes(&self, spatial: &[i64]) -> Vec<i64> {
         self.lead.iter().chain(spatial).copied().collect()
     }
 }
 
 /// Spatial sizes with ones in front.
-fn three(sizes: &[i64]) -> [usize; 3] {
+pub(super) fn three(sizes: &[i64]) -> [usize; 3] {
     std::array::from_fn(|d| match (d + sizes.len()).checked_sub(3) {
         Some(d) => sizes[d].max(0) as usize,
         None => 1,
@@ -388,12 +379,12 @@ fn max_pool_with_places(a: &Args<'_>, dims: usize) -> Result<Outputs> {
 }
 
 /// Values and places with their channels last where those of the image are.
-fn both_in_format_of(pair: Outputs, image: &Tensor) -> Result<Outputs> {
+pub(super) fn both_in_format_of(pair: Outputs, image: &Tensor) -> Result<Outputs> {
     pair.into_iter().map(|v| pooled(v.to_tensor()?.clone(), image).map(Value::Tensor)).collect()
 }
 
 /// A result with its channels last where those of the image are. Lines are pooled as images of one row.
-fn pooled(result: Tensor, image: &Tensor) -> Result<Tensor> {
+pub(super) fn pooled(result: Tensor, image: &Tensor) -> Result<Tensor> {
     if image.rank() != 3 || result.rank() != 3 {
         return in_format_of(result, &[image]);
     }
@@ -407,7 +398,7 @@ fn pooled(result: Tensor, image: &Tensor) -> Result<Tensor> {
 }
 
 /// Values and places as two tensors, whose elements `fill` writes.
-fn pairs<T: Element>(
+pub(super) fn pairs<T: Element>(
     dtype: DType,
     sizes: &[i64],
     fill: impl FnOnce(&mut [T], &mut [i64]),
@@ -496,109 +487,6 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     }?;
     // Volumes stay row-major.
     one(if dims == 3 { result } else { pooled(result, t)? })
-}
-
-/// The asked number of parts, and the planes.
-fn adaptive_prepare(a: &Args<'_>, dims: usize, kind: &str) -> Result<(Vec<i64>, Planes)> {
-    let (t, output) = (a.tensor(0)?, a.ints(1)?);
-    let (sizes, name) = (t.sizes(), format!("adaptive_{kind}_pool{dims}d"));
-    if dims == 1 {
-        argument_rank(t, &name)?;
-    }
-    if output.len() != dims {
-        return fail(match (dims, kind) {
-            (1, _) => {
-                format!("{name}() argument 'output_size' should contain one int (got {})", output.len())
-            }
-            (_, "max") => format!("{name}(): internal error: output_size.size() must be {dims}"),
-            _ => format!("{name}: output_size must be {dims}"),
-        });
-    }
-    if let Some(negative) = output.iter().find(|n| **n < 0) {
-        // One dimension is done as two, of which the first has one part.
-        let asked: Vec<i64> = (dims == 1).then_some(1).into_iter().chain(output.iter().copied()).collect();
-        if kind == "max" {
-            let lead = sizes[..sizes.len().saturating_sub(dims)].iter().copied();
-            let all: Vec<i64> = lead.chain(asked.iter().copied()).collect();
-            return fail(format!("Trying to create tensor with negative dimension {negative}: {all:?}"));
-        }
-        let shown = match asked[..] {
-            [t, h, w] => format!("{t}, {h},{w}"),
-            _ => asked.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
-        };
-        return fail(format!(
-            "adaptive_avg_pool{}d: elements of output_size must be greater than or equal to 0 but received {{{shown}}}",
-            asked.len()
-        ));
-    }
-    if sizes.len() != dims + 1 && sizes.len() != dims + 2 {
-        let colon = if kind == "max" { ":" } else { "" };
-        return fail(format!(
-            "{name}(): Expected {}D or {}D tensor, but got{colon} {:?}",
-            dims + 1,
-            dims + 2,
-            sizes.as_slice()
-        ));
-    }
-    // Averages in one and two dimensions may have no channels; those in one are done as in two.
-    let (first, name) = match (kind, dims) {
-        ("avg", 1) => (2, "adaptive_avg_pool2d"),
-        ("avg", 2) => (sizes.len() - 2, &*name),
-        _ => (1, &*name),
-    };
-    let shown = if kind == "avg" { as_images(&sizes, dims) } else { sizes.to_vec() };
-    refuse_empty(name, &shown, first)?;
-    Ok((output, Planes::new(t, dims)))
-}
-
-fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
-    let (output, planes) = adaptive_prepare(a, dims, "avg")?;
-    let t = a.tensor(0)?;
-    let (sizes, input, parts) = (planes.sizes(&output), three(&planes.input), three(&output));
-    if dims == 2
-        && let Some(result) = pooled_in_vectors(t, &Pooling::Adaptive([parts[1], parts[2]]))?
-    {
-        return one(result);
-    }
-    let name = ["adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool3d_cpu"][dims - 1];
-    crate::dispatch_real!(t.dtype(), name, R => {
-        let x = Dense::<R>::new(t)?;
-        let x = x.open()?;
-        let size: usize = input.iter().product();
-        // More than there is memory for is refused by `build`.
-        let count = parts.iter().fold(1, |all: usize, part| all.saturating_mul(*part));
-        let result = build::<R>(&sizes, t.dtype(), |out| {
-            each_plane(out, count, size / count.max(1), |at, out| {
-                let plane = &x[at * size..(at + 1) * size];
-                if dims == 3 && matches!(t.dtype(), DType::F16 | DType::BF16) {
-                    adaptive_mean_stepped(plane, &input, &parts, rounding(t.dtype()), out);
-                } else {
-                    adaptive_mean(plane, &input, &parts, out);
-                }
-            });
-            Ok(())
-        })?;
-        // Volumes stay row-major, but for their means, which keep the order of the volume.
-        one(if dims < 3 || (count == 1 && t.rank() == 5) { pooled(result, t)? } else { result })
-    })
-}
-
-fn adaptive_max(a: &Args<'_>, dims: usize) -> Result<Outputs> {
-    let (output, planes) = adaptive_prepare(a, dims, "max")?;
-    let t = a.tensor(0)?;
-    let (sizes, input, parts) = (planes.sizes(&output), three(&planes.input), three(&output));
-    let name = ["adaptive_max_pool2d", "adaptive_max_pool2d", "adaptive_max_pool3d_cpu"][dims - 1];
-    crate::dispatch_real!(t.dtype(), name, R => {
-        let x = t.elements_as::<R>()?;
-        let size: usize = input.iter().product();
-        pairs::<R>(t.dtype(), &sizes, |values, places| {
-            each_pair_of_planes((values, places), parts.iter().product(), 1, |at, values, places| {
-                let plane = &x[at * size..(at + 1) * size];
-                shares(&input, &parts, |at, part| (values[at], places[at]) = largest(plane, &input, part));
-            });
-        })
-    })
-    .and_then(|pair| if dims < 3 { both_in_format_of(pair, t) } else { Ok(pair) })
 }
 
 /// Windows whose places follow from given random numbers, one for each plane and dimension.

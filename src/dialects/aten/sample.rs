@@ -3,10 +3,11 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::layers;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
-use crate::kernels::compute::{Dense, Number, Real, build, rounding};
+use crate::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
 use crate::kernels::images::pool::each_plane;
+use crate::kernels::wide_loops;
 use crate::resources::{Scratch, memory};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Tensor, view};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -133,17 +134,10 @@ impl<R: Real> Image<'_, R> {
     }
 }
 
-/// The neighbours of a place along all dimensions, as numbers of pixels (none in place of those that are not there), and what each
-/// counts.
-fn neighbours<R: Real, F: Fn(R) -> R>(
-    sizes: [usize; 3],
-    places: [R; 3],
-    rule: &Rule<F>,
-) -> impl Iterator<Item = (usize, R)> {
-    let q = &rule.round;
+/// The neighbours of a place in a volume, as numbers of pixels ([`NONE`] in place of those that are not there), and what each counts.
+fn eight<R: Real>(sizes: [usize; 3], places: [R; 3], q: impl Fn(R) -> R) -> impl Iterator<Item = (usize, R)> {
     let floors = places.map(|p| p.floor());
-    // In two dimensions the third has one element and no second neighbour.
-    (0..1usize << rule.dims).map(move |corner| {
+    (0..8).map(move |corner| {
         let (mut weight, mut index) = (R::ONE, Some(0));
         // The width comes first in PyTorch's products.
         for d in (0..3).rev() {
@@ -158,6 +152,24 @@ fn neighbours<R: Real, F: Fn(R) -> R>(
         }
         (index.unwrap_or(NONE), weight)
     })
+}
+
+/// The same in an image: those of the upper line, then those of the lower one.
+fn four<R: Real>([_, height, width]: [usize; 3], [_, y, x]: [R; 3], q: impl Fn(R) -> R) -> [(usize, R); 4] {
+    let (low_y, low_x) = (y.floor(), x.floor());
+    let (down, right) = (q(y - low_y), q(x - low_x));
+    let (up, left) = (q(R::ONE - down), q(R::ONE - right));
+    let (low_y, low_x) = (low_y.wide(), low_x.wide());
+    let index = |y: f64, x: f64| {
+        let inside = y >= 0.0 && y < height as f64 && x >= 0.0 && x < width as f64;
+        if inside { y as usize * width + x as usize } else { NONE }
+    };
+    [
+        (index(low_y, low_x), q(left * up)),
+        (index(low_y, low_x + 1.0), q(right * up)),
+        (index(low_y + 1.0, low_x), q(left * down)),
+        (index(low_y + 1.0, low_x + 1.0), q(right * down)),
+    ]
 }
 
 /// The number of no pixel.
@@ -242,6 +254,10 @@ fn sampled<R: Real, F: Fn(R) -> R + Sync>(
     rule: &Rule<F>,
 ) -> Result<Tensor> {
     let dims = rule.dims;
+    let layout = input.layout();
+    if (mode, dims) == (0, 2) && !layout.is_contiguous() && layout.suggests_channels_last() {
+        return sampled_pixels(input, grid, rule);
+    }
     let (x, g) = (input.sizes(), grid.sizes());
     let channels = x[1] as usize;
     let mut sizes = vec![x[0], x[1]];
@@ -277,15 +293,72 @@ fn sampled<R: Real, F: Fn(R) -> R + Sync>(
             each_plane(out, count, 8, |at, out| {
                 let plane = plane(at);
                 for (y, around) in out.iter_mut().zip(around.chunks_exact(1 << dims)) {
-                    *y = around.iter().fold(R::ZERO, |sum, (index, weight)| match plane.get(*index) {
-                        Some(x) => (rule.round)(sum + (rule.round)(*x * *weight)),
-                        None => sum,
-                    });
+                    *y = weighed(plane, image[2], around, rule);
                 }
             });
         }
         Ok(())
     })
+}
+
+/// The sum of what lies around a place in a plane with lines of `width`.
+#[inline(always)]
+fn weighed<R: Real, F: Fn(R) -> R>(plane: &[R], width: usize, around: &[(usize, R)], rule: &Rule<F>) -> R {
+    let add = |sum: R, x: R, weight: R| (rule.round)(sum + (rule.round)(x * weight));
+    // Most places of images lie between four pixels.
+    if let [(first, a), (_, b), (_, c), (last, d)] = around
+        && *last < plane.len()
+        && last.checked_sub(*first) == Some(width + 1)
+        && let Some([x, y]) = plane.get(*first..).and_then(|pixels| pixels.first_chunk())
+        && let Some([z, w]) = plane.get(first + width..).and_then(|pixels| pixels.first_chunk())
+    {
+        return add(add(add(add(R::ZERO, *x, *a), *y, *b), *z, *c), *w, *d);
+    }
+    around.iter().fold(R::ZERO, |sum, (index, weight)| match plane.get(*index) {
+        Some(x) => add(sum, *x, *weight),
+        None => sum,
+    })
+}
+
+/// As [`sampled`] of images whose channels lie innermost, by the pixels around each place.
+fn sampled_pixels<R: Real, F: Fn(R) -> R + Sync>(
+    input: &Tensor,
+    grid: &Tensor,
+    rule: &Rule<F>,
+) -> Result<Tensor> {
+    let (x, g) = (input.sizes(), grid.sizes());
+    let channels = x[1] as usize;
+    let image = [1, x[2] as usize, x[3] as usize];
+    let (area, count) = (image[1] * image[2], (g[1] * g[2]) as usize);
+    let pixels = Dense::<R>::new(&input.look(|l| view::movedim(l, &[1], &[3]))?)?;
+    let places = Dense::<R>::new(grid)?;
+    let (pixels, places) = (pixels.open()?, places.open()?);
+    // The grid holds width first.
+    let place =
+        |n: usize| [R::ZERO, rule.place(places[2 * n + 1], image[1]), rule.place(places[2 * n], image[2])];
+    let around = around(x[0] as usize * count, place, image, rule)?;
+    let result = build_whole::<R>(&[x[0], g[1], g[2], x[1]], input.dtype(), |out| {
+        each_plane(out, channels, 8, |at, out| {
+            let pixels = &pixels[at / count * area * channels..][..area * channels];
+            wide_loops(
+                #[inline(always)]
+                || {
+                    out.fill(R::ZERO);
+                    for (index, weight) in &around[4 * at..4 * at + 4] {
+                        if *index != NONE {
+                            let pixel = &pixels[index * channels..][..channels];
+                            for (y, x) in out.iter_mut().zip(pixel) {
+                                *y = (rule.round)(*y + (rule.round)(*x * *weight));
+                            }
+                        }
+                    }
+                },
+            );
+        });
+        Ok(())
+    })?;
+    // PyTorch's result is row-major, however the images lie.
+    result.look(|l| view::movedim(l, &[3], &[1]))?.contiguous()
 }
 
 /// The neighbours of `count` places, and what each counts.
@@ -295,13 +368,16 @@ fn around<R: Real, F: Fn(R) -> R>(
     image: [usize; 3],
     rule: &Rule<F>,
 ) -> Result<Scratch<(usize, R)>> {
-    memory::built(count.saturating_mul(1 << rule.dims), |all| {
+    memory::built(count.saturating_mul(1 << rule.dims), |out| {
         for n in 0..count {
             let at = brought(place(n), image, rule);
-            // A place that is not a number has invalid weights.
-            let is_lost = rule.dims == 2 && lost(&at);
-            let nan = (0, R::of(f64::NAN));
-            all.extend(neighbours(image, at, rule).map(|one| if is_lost { nan } else { one }));
+            if rule.dims == 2 {
+                // A place that is not a number has invalid weights.
+                let all = if lost(&at) { [(0, R::of(f64::NAN)); 4] } else { four(image, at, &rule.round) };
+                out.extend(all);
+            } else {
+                out.extend(eight(image, at, &rule.round));
+            }
         }
     })
 }

@@ -398,9 +398,59 @@ pub fn largest<R: Real>(plane: &[R], input: &[usize; 3], [dz, dy, dx]: [(usize, 
     best
 }
 
+/// The largest elements, channel by channel, of the box from line `dy.0` to `dy.1` and column `dx.0` to `dx.1` of an image with lines of
+/// `width` pixels, whose channels lie innermost; and their places among the pixels. NaN is larger than all.
+#[inline(always)]
+pub fn largest_of_pixels<R: Real>(
+    image: &[R],
+    width: usize,
+    [dy, dx]: [(usize, usize); 2],
+    values: &mut [R],
+    places: &mut [i64],
+) {
+    const SOME: usize = 32;
+    let channels = values.len();
+    let parts = values.chunks_mut(SOME).zip(places.chunks_mut(SOME)).enumerate();
+    for (part, (values, places)) in parts {
+        let (mut best, mut at) = ([-R::INFINITY; SOME], [(dy.0 * width + dx.0) as i64; SOME]);
+        for y in dy.0..dy.1 {
+            for place in y * width + dx.0..y * width + dx.1 {
+                let pixel = &image[place * channels + part * SOME..][..values.len()];
+                for ((best, at), x) in best.iter_mut().zip(&mut at).zip(pixel) {
+                    let better = replaces(*x, *best);
+                    *best = if better { *x } else { *best };
+                    *at = if better { place as i64 } else { *at };
+                }
+            }
+        }
+        values.copy_from_slice(&best[..values.len()]);
+        places.copy_from_slice(&at[..places.len()]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pixels_and_planes_have_the_same_largest_elements() {
+        let (channels, height, width) = (37, 6, 5);
+        let value = |n: usize| match n % 29 {
+            0 => f32::NAN,
+            1 => f32::NEG_INFINITY,
+            other => ((other * 7919) % 11) as f32,
+        };
+        let pixels: Vec<f32> = (0..channels * height * width).map(value).collect();
+        for part in [[(0, 6), (0, 5)], [(1, 3), (2, 4)], [(5, 6), (4, 5)]] {
+            let (mut values, mut places) = (vec![0f32; channels], vec![0i64; channels]);
+            largest_of_pixels(&pixels, width, part, &mut values, &mut places);
+            for channel in 0..channels {
+                let plane: Vec<f32> = pixels.iter().skip(channel).step_by(channels).copied().collect();
+                let (value, place) = largest(&plane, &[1, height, width], [(0, 1), part[0], part[1]]);
+                assert_eq!((values[channel].to_bits(), places[channel]), (value.to_bits(), place));
+            }
+        }
+    }
 
     #[test]
     fn pairs_of_lines_give_what_windows_give_element_by_element() {

@@ -5,7 +5,7 @@ use crate::kernels::compute::Dense;
 use crate::kernels::wide::{Wide, dispatch_wide, store};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{
-    Blocks, DType, Dims, Element, Layout, Tensor, broadcast_all, contiguous_strides, numel, view,
+    Blocks, Bool, DType, Dims, Element, Layout, Tensor, broadcast_all, contiguous_strides, numel, view,
 };
 
 /// Which elements an index expression means: their positions in the dense tensor, and the sizes of the result.
@@ -56,6 +56,11 @@ pub fn nonzero(tensor: &Tensor) -> Result<Vec<Scratch<i64>>> {
 
 /// Which elements differ from zero, in logical order.
 pub fn truths(tensor: &Tensor) -> Result<Scratch<bool>> {
+    if tensor.dtype() == DType::Bool {
+        let bools = Dense::<Bool>::new(tensor)?;
+        let bools = bools.open()?;
+        return memory::built(bools.len(), |out| out.extend(bools.iter().map(|x| x.get())));
+    }
     dispatch_wide!(tensor.dtype(), W => {
         tensor.elements_as::<W>()?.into_iter().map(|x| x != W::ZERO).scratch()
     })
@@ -152,7 +157,7 @@ pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -
     sizes.extend_from_slice(&shape);
     sizes.extend(free[lead..].iter().map(|d| own[*d]));
     // Proves that the result can be stored before its places are listed.
-    Tensor::for_writing(tensor.dtype(), &sizes)?;
+    Tensor::expect(tensor.dtype(), &sizes)?;
     let operands = restrided(&tensor.layout(), &free, lead, &given, &shape)?;
     if numel(&sizes) == 0 {
         return Ok(Plan { starts: Scratch::default(), block: 1, sizes, operands });
