@@ -78,8 +78,8 @@ pub enum OutRule {
     Input,
     /// bool and uint8, for results that are truth values.
     Truth,
-    /// The result's only; a refusal of the op's own, in which `{from}` and `{to}` are names of dtypes, and `{narrow}` says whether the
-    /// result is of int32.
+    /// The result's only; a refusal of the op's own, in which `{from}` and `{to}` are names of dtypes, `{from_cpp}` and `{to_cpp}` those of
+    /// C++, and `{narrow}` says whether the result is of int32.
     Says(&'static str),
 }
 
@@ -117,6 +117,8 @@ impl OutRule {
             OutRule::Says(text) if from != to => text
                 .replace("{from}", from.type_name())
                 .replace("{to}", to.type_name())
+                .replace("{from_cpp}", from.cpp_name())
+                .replace("{to_cpp}", to.cpp_name())
                 .replace("{narrow}", if from == DType::I32 { "True" } else { "False" }),
             // Never down a kind: no complex to real, no float to integer, nothing but bool to bool.
             OutRule::Cast
@@ -296,7 +298,7 @@ pub enum Fact {
     Reshapes,
     /// Prepares what it is given for other ops: with constants it runs once, when the code of a plan is made.
     Packs,
-    /// A composite of layers: a plan inlines its meaning, whose parts become layers.
+    /// A composite of layers or of elementwise work: a plan inlines its meaning, whose parts become layers and groups.
     Layers,
     /// Speaks with autograd: turns recording on or off, or computes gradients.
     Autograd,

@@ -9,7 +9,7 @@ use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::dialects::Registry;
 use crate::dialects::constraint::Law;
 use crate::dialects::text::{GradText, OpText, parse_dialect};
-use crate::ir::{Function, Module, Type, TypeKind};
+use crate::ir::{Attr, Function, Module, Type, TypeKind};
 use std::sync::Arc;
 
 /// A registry with the ops of `base` and those of a dialect file.
@@ -25,14 +25,26 @@ pub fn load(base: &Registry, source: &Arc<Source>) -> Result<Arc<Registry>> {
     Ok(registry)
 }
 
-/// The function that an op's meaning is: compiled, its only function taken.
+/// The function that an op's meaning is: compiled, its only function taken. What it raises is an op's error, not one of a `raise`
+/// statement: its class has no module.
 pub fn meaning(registry: &Arc<Registry>, source: &Arc<Source>) -> Result<Function> {
     let module: Module = compile_source(registry, source)?;
-    match module.functions.len() {
+    let function = match module.functions.len() {
         1 => module.functions.into_iter().next().map(|(_, f)| f),
         _ => None,
+    };
+    let mut function = function.ok_or_else(|| Diagnostic::compile("a meaning is exactly one function"))?;
+    let graph = &mut function.graph;
+    for op in graph.all_ops() {
+        let class = graph.operand(op, 1).filter(|_| graph.kind(op) == "prim::RaiseException");
+        let Some(class) = class.and_then(|value| graph.def_op(value)) else { continue };
+        let plain =
+            graph.attr(class, "value").and_then(Attr::as_str).and_then(|c| c.strip_prefix("builtins."));
+        if let Some(plain) = plain.map(str::to_string) {
+            graph.set_attr(class, "value", Attr::Str(plain.as_str().into()));
+        }
     }
-    .ok_or_else(|| Diagnostic::compile("a meaning is exactly one function"))
+    Ok(function)
 }
 
 fn check_meaning(registry: &Arc<Registry>, op: &OpText) -> Result<()> {

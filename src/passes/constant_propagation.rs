@@ -12,10 +12,11 @@
 use super::{Context, Meanings, constants, cse, dce, walk};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
+use crate::dialects::prim::instance::is_instance;
 use crate::dialects::shapes::product;
 use crate::dialects::{Effects, Fact, Family, Node, Op, Registry, Run, Variant};
 use crate::eval;
-use crate::ir::{BlockId, Graph, OpId, Type, TypeKind, ValueId};
+use crate::ir::{Attr, BlockId, Graph, OpId, Type, TypeKind, ValueId};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -150,6 +151,9 @@ impl Propagation<'_> {
         if graph.operands(op).iter().any(|value| constants::constant_op(graph, *value).is_none()) {
             return None;
         }
+        if graph.kind(op) == "prim::isinstance" {
+            return self.instance(graph, op);
+        }
         let row = self.computes(graph, op)?;
         if self.inside && !self.stays_inside(graph, op) {
             return None;
@@ -177,6 +181,18 @@ impl Propagation<'_> {
             |(value, ty): (&Value, &Type)| matches!(value, Value::Bool(_)) && *ty.kind() == TypeKind::Number;
         (fits && results.iter().all(plain) && !results.iter().zip(&types).any(cast))
             .then(|| results.into_iter().collect())
+    }
+
+    /// What `isinstance` of a constant gives. Lists are left alone where objects are.
+    fn instance(&self, graph: &Graph, op: OpId) -> Option<Vec<Value>> {
+        let Some(Attr::Types(types)) = graph.attr(op, "types") else { return None };
+        let operand = graph.operand(op, 0)?;
+        if self.db.is_none() && AliasDb::is_mutable_type(graph.ty(operand)) {
+            return None;
+        }
+        let value = constants::value_of(graph, operand)?;
+        let holds = types.iter().any(|ty| is_instance(&value, ty, self.context.module));
+        Some(vec![Value::Bool(holds)])
     }
 
     /// Whether a result cannot escape the graph.

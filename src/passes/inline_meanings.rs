@@ -52,7 +52,13 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let Some(arguments) = arguments(graph, op, &row) else { continue };
         context.count("meanings inlined", 1);
         let meaning = origins.enter(within, Some(row.id()));
-        work.extend(splice(graph, op, function, &arguments).into_iter().rev().map(|op| (op, meaning)));
+        let place = graph.location(op).cloned().filter(|_| !def.declared);
+        let spliced = splice(graph, op, function, &arguments);
+        // Where in a built-in definition something is does not matter to the program.
+        if let Some(place) = place {
+            spliced.iter().for_each(|op| graph.set_location(*op, place.clone()));
+        }
+        work.extend(spliced.into_iter().rev().map(|op| (op, meaning)));
         changed = true;
     }
     Ok(changed)

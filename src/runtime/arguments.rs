@@ -2,10 +2,10 @@
 //! convert, lists and tuples stand for each other, containers are copied; tensors and objects are shared.
 
 use super::constants::Constants;
-use super::instance::is_instance;
 use super::python_repr::{class_name, repr};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Elem;
+use crate::dialects::prim::instance::is_instance;
 use crate::ir::subtype::why_not_subtype;
 use crate::ir::{Argument, Dim, Function, Module, Schema, Symbol, TensorType, Type, TypeKind};
 use crate::tensor::{DType, Tensor, view};

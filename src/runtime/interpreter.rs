@@ -5,12 +5,12 @@
 use super::arithmetic::Arithmetic;
 use super::code::{Action, Bound, Code, Continuation, Derivatives, NOWHERE, Operand, Register, Step};
 use super::inner::{Inner, Origins};
-use super::instance::is_instance;
 use super::loops::CompiledLoop;
 use super::tasks;
 use super::traceback;
 use crate::backends::FusedGroup;
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
+use crate::dialects::prim::instance::is_instance;
 use crate::dialects::prim::profiling;
 use crate::dialects::{Outputs, Run, Watcher};
 use crate::eval;

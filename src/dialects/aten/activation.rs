@@ -134,9 +134,11 @@ pub static OPS: &[OpDef] = &[
         .grad("grad_output: torch.threshold_backward(grad, self, threshold)\nself: torch.zeros_like(self)")
         .out_exact("grad_input"),
     elementwise("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", Promote::First)
+        .part(LayerPart::Activation(one_slope))
         .scalar(|p, x| leaky(p, x[0], x[1]))
         .accepts("f", "prelu_cpu")
         .check(check_prelu_kernel)
+        .facts(&[Fact::Costly])
         .grad("self: with_zero(torch.where(self > 0, grad, grad * weight), self)\nweight: torch.where(self > 0, 0, grad * self)"),
     opaque(
         "aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
@@ -168,11 +170,13 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::prelu(Tensor self, Tensor weight) -> Tensor",
         include_str!("composites/prelu.py"),
-    ),
+    )
+    .facts(&[Fact::Layers]),
     composite(
         "aten::glu(Tensor self, int dim=-1) -> Tensor",
         include_str!("composites/glu.py"),
     )
+    .facts(&[Fact::Layers])
     .out("out"),
     opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).quantized(crate::dialects::Quantized::Own).hidden_marks("aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).quantized(crate::dialects::Quantized::Own).effects(Effects::RANDOM),
@@ -468,6 +472,17 @@ fn slope(rest: &[Value]) -> Option<Activation> {
     match rest {
         [slope @ (Value::Int(_) | Value::Float(_))] => {
             slope.to_float().ok().map(|slope| Activation::LeakyRelu(slope as f32))
+        }
+        _ => None,
+    }
+}
+
+/// PReLU with one slope for all channels.
+fn one_slope(rest: &[Value]) -> Option<Activation> {
+    match rest {
+        [Value::Tensor(weight)] if weight.numel() == 1 && weight.dtype() == DType::F32 => {
+            let slope = weight.elements::<f32>().ok()?;
+            slope.first().map(|slope| Activation::LeakyRelu(*slope))
         }
         _ => None,
     }

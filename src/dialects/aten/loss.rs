@@ -1,6 +1,6 @@
 //! Losses that are arithmetic of other ops. Those over class labels stand in `label_loss`.
 
-use crate::dialects::{OpDef, composite};
+use crate::dialects::{Fact, OpDef, composite};
 
 /// The end of a loss: none, mean or sum by `reduction`.
 macro_rules! reduced {
@@ -175,7 +175,8 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
         include_str!("composites/cosine_similarity.py"),
-    ),
+    )
+    .facts(&[Fact::Layers]),
     composite(
         "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
         include_str!("composites/cross_entropy_loss.py"),

@@ -4,6 +4,7 @@ pub mod accessors;
 pub mod batch;
 pub mod constant;
 pub mod control;
+pub mod instance;
 pub mod list;
 pub mod object;
 pub mod profiling;

@@ -1,8 +1,8 @@
 def _float_list(x: Any, n: int) -> List[float]:
     if isinstance(x, float):
-        return [x for _ in range(n)]
+        return [x] * n
     if isinstance(x, int):
-        return [float(x) for _ in range(n)]
+        return [float(x)] * n
     if isinstance(x, List[float]):
         return x
     if isinstance(x, Tuple[float]):

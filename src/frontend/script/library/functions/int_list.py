@@ -1,6 +1,6 @@
 def _int_list(x: Any, n: int) -> List[int]:
     if isinstance(x, int):
-        return [x for _ in range(n)]
+        return [x] * n
     if isinstance(x, List[int]):
         return x
     if isinstance(x, Tuple[int]):
