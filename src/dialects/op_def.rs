@@ -333,6 +333,12 @@ impl OpDef {
         self.inplace()
     }
 
+    /// The same; the tensor must have a dtype that the rule allows.
+    pub const fn inplace_as(mut self, rule: OutRule) -> OpDef {
+        self.inplace_rule = rule;
+        self.inplace()
+    }
+
     /// As [`OpDef::out`]; `out` must have the result's dtype.
     pub const fn out_exact(mut self, overload: &'static str) -> OpDef {
         self.out_rule = OutRule::Exact;

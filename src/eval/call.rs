@@ -3,7 +3,7 @@
 use super::audit::Audit;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
-use crate::dialects::{Args, Fact, Family, Node, Op, OutRule, Outputs, Run, Variant, one};
+use crate::dialects::{Args, Fact, Family, Node, Op, Outputs, Run, Variant, one};
 use crate::ir::{Attr, Type, TypeKind};
 use crate::tensor::overlap::{refuse_any_overlap, refuse_partial_overlap};
 use crate::tensor::{DType, Tensor};
@@ -250,7 +250,7 @@ fn in_place(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outp
             result.sizes().as_slice()
         )));
     }
-    check_cast(result.dtype(), target.dtype())?;
+    op.def().inplace_rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
     target.copy_from(&result)?;
     one(target)
 }
@@ -312,12 +312,6 @@ fn first_tensor<'a>(op: &Op, value: Option<&'a Value>) -> Result<&'a Tensor> {
         .to_tensor()
 }
 
-/// Fails if a result of dtype `from` may not be stored as `to`: no complex to real, no float to integer,
-/// nothing but bool to bool.
-pub fn check_cast(from: DType, to: DType) -> Result<()> {
-    OutRule::Cast.check("", from, to)
-}
-
 /// Fails if writing to the tensor would write one element twice.
 pub fn check_overlap(target: &Tensor) -> Result<()> {
     target.layout().refuse_overlap()
@@ -338,14 +332,14 @@ pub fn resize(target: &Tensor, sizes: &[i64], run: &Run) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::{Fact, Registry};
+    use crate::dialects::{Fact, OutRule, Registry};
     use crate::ir::{Argument, TypeKind};
     use crate::tensor::{Scalar, view};
     use std::time::{Duration, Instant};
 
     #[test]
     fn casts_go_up_the_kinds_only() {
-        let message = |from, to| check_cast(from, to).err().map(|d| d.message().to_string());
+        let message = |from, to| OutRule::Cast.check("", from, to).err().map(|d| d.message().to_string());
         assert_eq!(
             message(DType::F32, DType::I64).as_deref(),
             Some("result type Float can't be cast to the desired output type Long")

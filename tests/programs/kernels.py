@@ -144,3 +144,100 @@ def bounds_beyond_all(x: Tensor, low: Optional[int], high: Optional[int]):
 #> bounds_beyond_all(torch.ones([2], dtype=torch.uint8), 2, -1)
 #> bounds_beyond_all(torch.ones([2], dtype=torch.int16), 9223372036854775807, None)
 #> bounds_beyond_all(torch.ones([2], dtype=torch.int32), 2147483648, None)
+#--- images_looked_up_as_they_lie
+def images_looked_up_as_they_lie(x: Tensor, grid: Tensor):
+    last = x.contiguous(memory_format=torch.channels_last)
+    op = torch.ops.aten
+    y = op.grid_sampler(last, grid, 0, 0, False)
+    return (y, y.stride(), op.grid_sampler(last, grid, 0, 1, True), op.grid_sampler(last, grid, 0, 2, False), op.grid_sampler_2d(x, grid, 0, 0, True),
+            op.grid_sampler(last.double(), grid.double(), 0, 0, True), op.grid_sampler(last, grid, 1, 0, False))
+
+#> images_looked_up_as_they_lie(torch.arange(2.0 * 19 * 4 * 3).reshape(2, 19, 4, 3).sin(), torch.arange(2.0 * 3 * 5 * 2).reshape(2, 3, 5, 2).cos() * 1.3)
+#> images_looked_up_as_they_lie(torch.full((1, 17, 2, 2), float("inf")), torch.tensor([[[[0.0, 0.0], [float("nan"), 0.0], [2.0, 0.5]]]]))
+#--- largest_parts_of_innermost_channels
+def largest_parts_of_innermost_channels(x: Tensor):
+    last = x.contiguous(memory_format=torch.channels_last)
+    y, places = torch.ops.aten.adaptive_max_pool2d(last, [3, 2])
+    z, one = torch.ops.aten.adaptive_max_pool2d(last.double(), [1, 1])
+    return y, places, y.stride(), places.stride(), z, one, torch.ops.aten.adaptive_max_pool2d(last.half(), [2, 5])[1]
+
+#> largest_parts_of_innermost_channels(torch.arange(2.0 * 35 * 7 * 5).reshape(2, 35, 7, 5).sin())
+#> largest_parts_of_innermost_channels(torch.where(torch.arange(70.0).reshape(1, 2, 7, 5) % 11 == 3, float("nan"), float("-inf")))
+#--- channels_picked_as_they_lie
+def channels_picked_as_they_lie(x: Tensor, i: Tensor):
+    last = x.contiguous(memory_format=torch.channels_last)
+    y = last[:, i]
+    t = x.transpose(0, 1)
+    u = t[i]
+    return y, y.stride(), last[:, [0, -1]], u, u.stride(), t[:, :, i.int() % 3].stride(), last[i % 2].stride()
+
+#> channels_picked_as_they_lie(torch.arange(2.0 * 9 * 3 * 4).reshape(2, 9, 3, 4), torch.tensor([3, 0, -2, 3]))
+#--- runs_of_elements
+def runs_of_elements(x: Tensor):
+    pads = [F.pad(x, [3, 3, 1, 1], mode="reflect"), F.pad(x, [2, 9, 0, 0], mode="circular"), F.pad(x, [9, 0, 0, 1], mode="replicate")]
+    return pads, x.flip([3]), x.flip([1, 3]), x.roll(5, 3), torch.index_select(x, 3, torch.tensor([4, 5, 6, 7, 8, 3, 2, 1, 0, 9, 9, 10]))
+
+#> runs_of_elements(torch.arange(2.0 * 2 * 3 * 11).reshape(2, 2, 3, 11))
+#> runs_of_elements(torch.arange(1 * 1 * 3 * 11).reshape(1, 1, 3, 11).to(torch.int16))
+#--- short_rows
+def short_rows(x: Tensor):
+    y = x.clone()
+    y[1, 2], y[2, 0], y[3, 1], y[4] = float("nan"), float("inf"), float("-inf"), float("-inf")
+    return (x.softmax(-1), x.log_softmax(-1), x.logsumexp(-1), torch.amax(x, [-1]), torch.amin(y, [-1]), torch.amax(y, [-1]), y.softmax(-1),
+            y.log_softmax(-1), y.logsumexp(-1), torch.linalg.vector_norm(x, 2, [-1]), x.sum(-1), torch._safe_softmax(y, -1), x.half().log_softmax(-1))
+
+#> short_rows(torch.arange(19.0 * 5).reshape(19, 5).sin() * 4)
+#> short_rows(torch.arange(33.0 * 70).reshape(33, 70).sin() * 9)
+#--- transforms_along_dimensions
+def transforms_along_dimensions(x: Tensor):
+    z = torch.complex(x, x * 0.5 + 1)
+    return (torch.fft.rfft(x, dim=0), torch.fft.irfft(z, 9, dim=1), torch.fft.fft(x, 7, dim=1), torch.fft.ifft(x, dim=0), torch.fft.ihfft(x, 3, 2) * 2,
+            torch.fft.hfft(z, dim=2, norm="ortho"), torch.fft.rfft2(x, norm="forward"), torch.fft.irfft2(z, [5, 4]), torch.fft.fftn(z.to(torch.complex128)),
+            torch.fft.rfftn(x.double()), torch.fft.fft(x, 257).abs().sum(), torch.fft.rfft(x).stride(), torch.fft.ifft2(z, dim=[0, 2]).stride())
+
+#> transforms_along_dimensions((torch.arange(3.0 * 6 * 4) * 37 % 19 / 8 - 1).reshape(3, 6, 4))
+#--- sizes_by_factors
+def sizes_by_factors(x: Tensor):
+    y = F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False)
+    z = F.interpolate(x.contiguous(memory_format=torch.channels_last), scale_factor=2.0, mode="nearest")
+    return y, y.stride(), z.stride(), z.sum(), F.interpolate(x, scale_factor=[1.5, 0.5], mode="nearest"), F.interpolate(x, size=3, mode="area")
+
+#> sizes_by_factors(torch.arange(2.0 * 3 * 4 * 6).reshape(2, 3, 4, 6))
+#--- scans_in_place
+def scans_in_place(x: Tensor, d: int):
+    y = x.clone()
+    y.cumsum_(0)
+    z = x.clone().cumprod_(0, dtype=x.dtype)
+    return y, z, x.cumsum_(0, dtype=d)
+
+#> scans_in_place(torch.tensor([1, 2, 3]), torch.float32)
+#> scans_in_place(torch.tensor([1.5, 2, 3]), torch.int64)
+#> scans_in_place(torch.tensor([1.5, 2, 3]), torch.float32)
+#--- inverse_of_a_factor
+def inverse_of_a_factor(x: Tensor, upper: bool):
+    return torch.cholesky_inverse(x, upper)
+
+#> inverse_of_a_factor(torch.tensor([[2.0, 0.0], [0.5, 1.5]]), False)
+#> inverse_of_a_factor(torch.tensor([[2.0, 0.0], [0.5, 0.0]]), True)
+#> inverse_of_a_factor(torch.tensor([[[2.0, 0.0], [0.5, 1.0]], [[0.0, 0.0], [0.5, 0.0]]]), False)
+#> inverse_of_a_factor(torch.zeros(2, 0, 0), False)
+#--- masks_of_first_dimensions
+def masks_of_first_dimensions(x: Tensor, rows: Tensor):
+    whole = x[x > 4]
+    y = x[rows]
+    none = x[rows & ~rows]
+    t = x.transpose(0, 1)
+    two = x[x[:, :, 0] > 3]
+    return whole, whole.stride(), y, y.stride(), none, t[t > 4], two, two.stride(), x.to(torch.bool)[x > 2], x[:, rows[:2]]
+
+#> masks_of_first_dimensions(torch.arange(24.0).reshape(3, 2, 4), torch.tensor([True, False, True]))
+#> masks_of_first_dimensions(torch.arange(6).reshape(3, 2, 1), torch.tensor([False, True, False]))
+#> masks_of_first_dimensions(torch.arange(24.0).reshape(3, 2, 4), torch.tensor([True, False]))
+#--- one_slope
+def one_slope(x: Tensor, w: Tensor):
+    y = torch.conv2d(x, torch.ones(2, 3, 1, 1))
+    return torch.prelu(y, torch.ones(1) * 0.25), torch.prelu(x, w), torch.prelu(torch.conv2d(x, torch.ones(2, 3, 1, 1)), torch.ones(2) * -0.5)
+
+#> one_slope(torch.arange(24.0).reshape(2, 3, 2, 2) - 11, torch.tensor([0.5]))
+#> one_slope(torch.arange(24.0).reshape(2, 3, 2, 2) - 11, torch.tensor([0.5, 1.0, -2.0]))
+#> one_slope(torch.arange(24.0).reshape(2, 3, 2, 2) - 11, torch.tensor([0.5, 1.0]))

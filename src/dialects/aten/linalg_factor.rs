@@ -176,9 +176,7 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
     composite(
         "aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
-        "def cholesky_inverse(self: Tensor, upper: bool=False) -> Tensor:\n    \
-         one = torch.eye(self.size(-1), dtype=self.dtype).expand_as(self)\n    \
-         return torch.cholesky_solve(one, self, upper)\n",
+        include_str!("composites/cholesky_inverse.py"),
     )
     .out("out"),
     opaque("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", |a| {

@@ -3,7 +3,7 @@
 use super::rule::into;
 use crate::diag::Result;
 use crate::dialects::shapes::reductions;
-use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::dialects::{Args, OpDef, OutRule, Outputs, one, reduce};
 use crate::kernels::compute::{Dense, build_whole};
 use crate::kernels::create::range::not_implemented;
 use crate::kernels::rows::Rows;
@@ -14,6 +14,11 @@ use crate::value::Value;
 use num_complex::Complex64;
 use std::cmp::Ordering;
 
+/// In place scans give the dtype that they are given.
+const IN_PLACE: OutRule = OutRule::Says(
+    "Bad in-place call: input tensor dtype {to_cpp} and output tensor dtype {from_cpp} should match",
+);
+
 /// The rows.
 pub static OPS: &[OpDef] = &[
     reduce("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
@@ -21,14 +26,14 @@ pub static OPS: &[OpDef] = &[
     })
     .rare("u")
     .infer(reductions::scan)
-    .inplace()
+    .inplace_as(IN_PLACE)
     .out("out"),
     reduce("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
         cumulative(a, false)
     })
     .rare("u")
     .infer(reductions::scan)
-    .inplace()
+    .inplace_as(IN_PLACE)
     .out("out"),
     reduce("aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", |a| {
         extreme(a, Ordering::Greater)
