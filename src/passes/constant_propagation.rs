@@ -2,8 +2,8 @@
 //!
 //! An op runs at compile time if all its operands are constants, it does nothing but compute, and nothing in the
 //! graph writes to what it reads or gives. A branch on a constant becomes the block that it takes, a loop that makes
-//! no iterations is removed, and results that are equal on all paths are taken from outside. An op that raises stays, and
-//! raises when it runs. Dead code is removed where anything changed.
+//! no iterations is removed, what a constant is an instance of is known, and results that are equal on all paths are
+//! taken from outside. An op that raises stays, and raises when it runs. Dead code is removed where anything changed.
 //!
 //! With objects (lists, tensors) among the results, a run of the function gives the same object as the one before,
 //! as in PyTorch; [`immutable_types`] leaves objects alone and changes nothing observable. Nor does [`fold`], which makes

@@ -1,6 +1,6 @@
 //! Inlines ops that are defined in TorchScript, so that fusion and lowering, which know primitives
 //! only, take them too. Ops of text files by default; with `all`, built-in composites as well; with `layers`, those of them alone
-//! that are made of layers (the fact `Layers`), which plans take apart. An op that declares a derivative
+//! that are made of layers or of elementwise work (the fact `Layers`), which plans take apart. An op that declares a derivative
 //! keeps its name without `derivatives`: once it is inlined, gradients are those of its meaning, and a surrogate is lost.
 
 use super::Context;

@@ -175,7 +175,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("inline-autodiff-subgraphs", "Inlines small differentiable groups", create_autodiff_subgraphs::inline).options(&[PassOption::int("threshold", 5, 0, "minimum number of ops of a group that stays")]),
     Pass::graph("inline-fork-wait", "Inlines forks at the point where they start", inline_fork_wait::run),
     Pass::graph("inline-meanings", "Inlines ops that are defined in TorchScript", inline_meanings::run).options(&[
-        PassOption::bool("layers", false, "also inline built-in composites that are made of layers"),
+        PassOption::bool("layers", false, "also inline built-in composites that are made of layers or of elementwise work"),
         PassOption::bool("all", false, "also inline built-in composites, not only ops of dialect files"),
         PassOption::bool("derivatives", true, "also inline ops that declare a derivative, which is then derived from the definition"),
     ]),

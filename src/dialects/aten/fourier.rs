@@ -340,7 +340,7 @@ fn laid_out(tensor: &Tensor, kind: Kind, complex: DType, dims: &[usize], lengths
     let mut sizes = input.sizes.clone();
     dims.iter().zip(lengths).for_each(|(d, n)| sizes[*d] = *n);
     let (Some(last), Some(length)) = (dims.last().copied(), lengths.last().copied()) else {
-        return Ok(input.strides);
+        return Ok(dense_like(&tensor.layout()).strides);
     };
     let others = &dims[..dims.len() - 1];
     if kind.gives_real() {
@@ -376,42 +376,35 @@ fn transform(
     lengths: &[i64],
     norm: Option<&str>,
 ) -> Result<Outputs> {
-    let strides = match dims.is_empty() {
-        true => dense_like(&tensor.layout()).strides,
-        false => laid_out(tensor, kind, complex, dims, lengths)?,
-    };
-    let result = match complex {
-        DType::C64 => transformed::<f32>(tensor, kind, complex, dims, lengths, norm)?,
-        _ => transformed::<f64>(tensor, kind, complex, dims, lengths, norm)?,
+    let count: f64 = lengths.iter().map(|n| *n as f64).product();
+    let factor = scale(norm, kind.direction(), count)?;
+    let strides = laid_out(tensor, kind, complex, dims, lengths)?;
+    let axes: Vec<(usize, usize)> = dims.iter().zip(lengths).map(|(d, n)| (*d, *n as usize)).collect();
+    let result = match (axes.split_last(), complex) {
+        // Without a dimension only the dtype changes.
+        (None, _) if tensor.dtype() == complex => tensor.copy()?,
+        (None, _) => tensor.to_dtype(complex)?,
+        (Some((last, others)), DType::C64) => transformed::<f32>(tensor, kind, *last, others, factor)?,
+        (Some((last, others)), _) => transformed::<f64>(tensor, kind, *last, others, factor)?,
     };
     one(with_strides(result, &strides)?)
 }
 
+/// Transforms along some dimensions, each with the length it is to have.
 fn transformed<R: Planned>(
     tensor: &Tensor,
     kind: Kind,
-    complex: DType,
-    dims: &[usize],
-    lengths: &[i64],
-    norm: Option<&str>,
+    (dim, length): (usize, usize),
+    others: &[(usize, usize)],
+    factor: f64,
 ) -> Result<Tensor>
 where
     Complex<R>: Element,
 {
-    let direction = kind.direction();
-    let count: f64 = lengths.iter().map(|n| *n as f64).product();
-    let factor = R::of(scale(norm, direction, count)?);
-    let (Some((last, others)), Some((length, sizes))) = (dims.split_last(), lengths.split_last()) else {
-        let result = tensor.to_dtype(complex)?;
-        return if result.storage().same(&tensor.storage()) { result.copy() } else { Ok(result) };
-    };
-    let last = Along { dim: *last, length: *length as usize, direction, factor };
-    let rest = |mut result: Tensor| {
-        for (dim, length) in others.iter().zip(sizes) {
-            let along = Along { dim: *dim, length: *length as usize, factor: R::ONE, ..last };
-            result = along.complex(&result)?;
-        }
-        Ok(result)
+    let last = Along { dim, length, direction: kind.direction(), factor: R::of(factor) };
+    let rest = |result: Tensor| {
+        let along = |(dim, length): (usize, usize)| Along { dim, length, factor: R::ONE, ..last };
+        others.iter().try_fold(result, |result, other| along(*other).complex(&result))
     };
     match kind {
         Kind::Real | Kind::InverseHermitian => rest(last.half(tensor)?),

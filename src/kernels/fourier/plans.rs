@@ -20,9 +20,9 @@ pub enum Direction {
 }
 
 /// Plans that are kept, of each kind.
-const KEPT: usize = 32;
-/// Those of longer lines are made for each call: they take several arrays as long as a line, and it takes much longer.
-const LONGEST: usize = 1 << 16;
+const KEPT: usize = 16;
+/// Those of longer lines are made for each call: what is kept has up to eight arrays as long as a line, and no run is charged for it.
+const LONGEST: usize = 1 << 14;
 
 /// Real numbers whose transforms are planned.
 pub trait Planned: Real + FftNum {

@@ -48,6 +48,11 @@ fn folded<A: Copy>(
     all
 }
 
+/// What becomes of each row of `length`, which may be 0, by itself.
+fn alone<A>(rows: &[f32], length: usize, out: &mut [A], f: impl Fn(&[f32]) -> A) {
+    out.iter_mut().enumerate().for_each(|(n, y)| *y = f(&rows[n * length..(n + 1) * length]));
+}
+
 /// The largest elements of rows that are numbers; minus infinity where there is none.
 #[inline(always)]
 fn largest(rows: &[f32], length: usize) -> [f32; ROWS] {
@@ -70,8 +75,7 @@ fn exponentials(rows: &[f32], length: usize, out: &mut [f32]) -> ([f32; ROWS], [
 /// The largest (or smallest) element of each row of `length`; NaN if there is one, and the worst of all of empty rows.
 pub fn extremes(rows: &[f32], length: usize, smallest: bool, out: &mut [f32]) {
     if !(1..=LONGEST).contains(&length) {
-        let row = |n: usize| &rows[n * length..(n + 1) * length];
-        return out.iter_mut().enumerate().for_each(|(n, y)| *y = vector::extreme_of(row(n), smallest));
+        return alone(rows, length, out, |row| vector::extreme_of(row, smallest));
     }
     wide_loops(
         #[inline(always)]
@@ -92,8 +96,7 @@ pub fn extremes(rows: &[f32], length: usize, smallest: bool, out: &mut [f32]) {
 /// The sum of each row of `length`, in double precision.
 pub fn sums(rows: &[f32], length: usize, out: &mut [f64]) {
     if !(1..=LONGEST).contains(&length) {
-        let row = |n: usize| &rows[n * length..(n + 1) * length];
-        return out.iter_mut().enumerate().for_each(|(n, sum)| *sum = vector::sum(row(n)));
+        return alone(rows, length, out, vector::sum);
     }
     wide_loops(
         #[inline(always)]
@@ -165,10 +168,9 @@ pub fn log_softmax(rows: &[f32], length: usize, out: &mut [f32], log: impl Fn(f6
 
 /// The logarithms of sums of exponentials, each counted `times`.
 pub fn log_sum_exp(rows: &[f32], length: usize, times: f64, out: &mut [f32]) {
-    let row = |n: usize| &rows[n * length..(n + 1) * length];
-    let alone = |(n, y): (usize, &mut f32)| *y = vector::log_sum_exp(row(n), times, f64::ln);
+    let of_row = |row: &[f32]| vector::log_sum_exp(row, times, f64::ln);
     if !(1..=LONGEST).contains(&length) {
-        return out.iter_mut().enumerate().for_each(alone);
+        return alone(rows, length, out, of_row);
     }
     for (at, out) in out.chunks_mut(ROWS).enumerate() {
         let some = &rows[at * ROWS * length..][..out.len() * length];
@@ -182,7 +184,7 @@ pub fn log_sum_exp(rows: &[f32], length: usize, times: f64, out: &mut [f32]) {
         );
         for (n, (y, (m, total))) in out.iter_mut().zip(most.into_iter().zip(totals)).enumerate() {
             match m.is_infinite() {
-                true => alone((at * ROWS + n, y)),
+                true => *y = of_row(&some[n * length..(n + 1) * length]),
                 false => *y = (f64::from(m) + (total * times).ln()) as f32,
             }
         }
